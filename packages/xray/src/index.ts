@@ -1,5 +1,5 @@
 /** @prefork/xray: why a request did not read what an earlier one had written to the cache, from recorded bodies of any
- *  agent. The proxy that answers this for a running agent is the entry `@prefork/xray/proxy`. */
+ *  agent. The entry `@prefork/xray/proxy` is a proxy that answers this for a running agent. */
 
 export {
   type ChainRequest,
@@ -18,9 +18,9 @@ export {
   XrayHistory,
   type XrayHistoryOptions,
   type XrayLineage,
+  type XrayLocation,
   type XrayLoss,
   type XrayOptions,
-  type XrayPlace,
   type XrayProtocol,
   type XrayRelation,
   type XraySegment,

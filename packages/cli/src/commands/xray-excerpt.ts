@@ -3,7 +3,7 @@
  *  terminal; the marks carry the same information as the colour.
  *  Elsewhere: finding the difference (@prefork/xray), the text around it (xray-report.ts). */
 
-import type { XrayDivergence, XrayPlace } from "@prefork/xray";
+import type { XrayDivergence, XrayLocation } from "@prefork/xray";
 import { formatTokens } from "../numbers.ts";
 import { painter } from "../table.ts";
 import { visible } from "../visible.ts";
@@ -26,7 +26,7 @@ const cut = (text: string, most: number, from: "start" | "end"): string => {
 };
 
 /** The text around a difference, and the marks below it. If there is no text, the mark is under what follows. */
-const excerptWithMarks = ({ before, text, after }: XrayPlace, colour: boolean): string => {
+const excerptWithMarks = ({ before, text, after }: XrayLocation, colour: boolean): string => {
   const paint = painter(colour);
   const room = Math.max(NARROWEST, Math.min(WIDTH, terminalColumns() ?? WIDTH));
   const left = cut(escapeLine(before), Math.floor((room * BEFORE) / WIDTH), "end");
@@ -36,7 +36,7 @@ const excerptWithMarks = ({ before, text, after }: XrayPlace, colour: boolean): 
   return `    ${left}${paint("bad", middle)}${right}\n    ${" ".repeat(widthOf(left))}${paint("bad", marks)}\n`;
 };
 
-const heading = (name: string, { path, offset, length }: XrayPlace): string => {
+const heading = (name: string, { path, offset, length }: XrayLocation): string => {
   const place = path === "" ? "the body" : path;
   const what = length === 0 ? "nothing" : `${formatTokens(length)} ${length === 1 ? "byte" : "bytes"}`;
   return `  ${escapeLine(name)}  ${escapeLine(place)}  at byte ${formatTokens(offset)}, ${what}\n`;

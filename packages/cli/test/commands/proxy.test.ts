@@ -112,7 +112,7 @@ lost by         times  tokens      cost
 system changed      1   2,606  $0.00599
 
 #5 (lineage 2, against #4) system changed at system[0].text: 2,606 tokens ($0.00599) paid for again
-    the system text changed: a time is written in it; to fix it: take a time out of the system text; say it in the last message
+    the system text changed: it contains a time; to fix it: remove a time from the system text; put it in the last message
 
 Recorded: FILE (5 requests); prefork xray shows what differs.
 `;
@@ -139,7 +139,7 @@ test("the SDK works through it, the summary says what happened, and Ctrl-C ends 
       `prefork: forwarding to ${sim.firstLine}; stop with Ctr`,
       "family: #3, #4 grew from #2 and share its 2,606 tokens",
       "#5 (lineage 2, against #4) system changed at system[0].text:",
-      "    the system text changed: a time is written in it; to fix",
+      "    the system text changed: it contains a time; to fix",
       "",
     ],
   );
@@ -193,7 +193,7 @@ test("called wrongly it says so in one line and ends with 2, with nothing opened
     ],
     [
       ["--upstream", "https://me:secret@x", "--record", folder],
-      /^prefork: upstream https:\/\/…@x: may not hold a user or a password\n$/,
+      /^prefork: upstream https:\/\/…@x: must not contain a user or a password\n$/,
     ],
     [["--record", "/dev/null"], /^prefork: \/dev\/null cannot be made: EEXIST\n$/],
     [["--body-limit", "many"], /^prefork: .*Expected megabytes up to 512\.\n$/],

@@ -84,7 +84,7 @@ test("points at the very letters, says what they cost and how to mend it, and en
 Anthropic Messages, claude-sonnet-5
 
 system changed: about 1,598 tokens ($0.00368) paid for again
-The system text changed: a date is written in it.
+The system text changed: it contains a date.
 
   a.json  system[0].text  at byte 105, 1 byte
     Be brief.\\nToday is 2026-03-01.\\nelm oak oak oak oak oak oak oak fig yew oak ash elm ash…
@@ -93,7 +93,7 @@ The system text changed: a date is written in it.
     Be brief.\\nToday is 2026-03-02.\\nelm oak oak oak oak oak oak oak fig yew oak ash elm ash…
                                  ^
 
-To fix it: take a date out of the system text; say it in the last message.
+To fix it: remove a date from the system text; put it in the last message.
 
 tokens, estimated  first  second  in common  read
 ─────────────────────────────────────────────────
@@ -110,7 +110,7 @@ test("ends with 0 where everything was read", async () => {
   const { code, out } = await xray("a.json", "next.json");
   assert.match(
     out,
-    /^next.json compared with a.json\nAnthropic Messages, claude-sonnet-5\n\nnothing lost\nAll that both have in common was read; one is the beginning of the other\.\n/,
+    /^next.json compared with a.json\nAnthropic Messages, claude-sonnet-5\n\nnothing lost\nEverything that both have in common was read; one is the beginning of the other\.\n/,
   );
   assert.equal(code, 0);
 });
@@ -168,7 +168,7 @@ Lost in total: 1,620 tokens ($0.00373).`,
 test("bodies are found in what recorded them, with their betas and times", async () => {
   const { code, out } = await xray("wrapped.ndjson");
   assert.match(out, /\nbetas changed: about 1,598 tokens/);
-  assert.match(out, /\nThe parameter betas went from x-1 to none, which is in the key\.\n/);
+  assert.match(out, /\nThe parameter betas went from x-1 to none, which is in the cache key\.\n/);
   assert.equal(code, 1);
 });
 
@@ -196,7 +196,11 @@ test("a recording of several formats is judged within each, and lines that are n
   assert.match(out, /Nothing lost\./);
   assert.deepEqual(
     err.split("\n").map((line) => line.replace(/^prefork: /, "").replace(/: .*(?=: skipped)/, ": …")),
-    ["mixed.ndjson:3 is not valid JSON: …: skipped", "mixed.ndjson:4 is no request that x-ray knows: …: skipped", ""],
+    [
+      "mixed.ndjson:3 is not valid JSON: …: skipped",
+      "mixed.ndjson:4 is not a request that x-ray knows: …: skipped",
+      "",
+    ],
   );
   assert.equal(code, 0);
 });

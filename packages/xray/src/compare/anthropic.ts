@@ -1,40 +1,40 @@
 /** An Anthropic Messages body as a prompt: tools, then system, then messages.
- *  Invariant: pieces follow the published render order and its exceptions (deferred tools stand outside, web tools open
- *  the system level, some models leave out earlier thinking); blocks of unknown types are pieces like any other.
- *  Elsewhere: which parameters lose what (rules.ts), where entries end (entries.ts). */
+ *  Invariant: pieces follow the published render order and its exceptions (deferred tools are not in the prompt, web
+ *  tools open the system level, some models drop earlier thinking); blocks of unknown types are pieces like any other.
+ *  Elsewhere: which level a parameter invalidates (vendors.ts), where entries end (entries.ts). */
 
 import type { Ttl } from "@prefork/wire";
 import type { Body } from "./body.ts";
-import { type Counted, documentOf, lettersOf, objectBytes, sumOf, tokensOf } from "./count.ts";
-import { chained, type Field, type Piece, type Prompt, type Setting, settingsPiece } from "./piece.ts";
+import { type Counted, countDocument, countObject, countText, sumCounts, tokensOf } from "./count.ts";
+import { chainPieces, type Field, type Piece, type Prompt, type Setting, settingsPiece } from "./piece.ts";
+import type { Level, Rules } from "./rules.ts";
 import {
-  type At,
+  type BodyMember,
+  type BodyValue,
   isArrayHere,
   isNullHere,
   isObjectHere,
   isStringHere,
   itemsAt,
+  type KeyOrderRule,
   listAt,
-  type MemberAt,
   memberAt,
   membersAt,
   orderedText,
   rawText,
   stringAt,
-  type TextRule,
   unorderedText,
-} from "./places.ts";
-import type { Level, Rules } from "./rules.ts";
+} from "./values.ts";
 
-/** What a tool or a block says first; other members follow by name. */
-const SAID_FIRST = ["name", "id", "tool_use_id", "description", "input_schema", "input", "text", "thinking"];
+/** These members of a tool or a block come first; the others follow by name. */
+const NAMED_FIRST = ["name", "id", "tool_use_id", "description", "input_schema", "input", "text", "thinking"];
 
 export const anthropicPrompt = (body: Body, rules: Rules, betas: readonly string[] | undefined): Prompt => {
   const { members } = body;
   const turns = turnsOf(members);
   const settings = anthropicSettings(members, turns, betas);
   const byLevel = piecesByLevel({ members, turns, rules });
-  const pieces = chained(
+  const pieces = chainPieces(
     rules.levels.flatMap((level) => [settingsPiece(level, settings, rules), ...byLevel[level]]),
     rule,
   );
@@ -50,26 +50,26 @@ export const anthropicPrompt = (body: Body, rules: Rules, betas: readonly string
     fast: stringAt(memberAt(members, "speed")) === "fast",
     inUs: stringAt(memberAt(members, "inference_geo")) === "us",
     notes: memberAt(members, "context_management")
-      ? ["context_management: the provider may leave out earlier content by itself, which no body shows"]
+      ? ["context_management: the provider may drop earlier content by itself, which no body shows"]
       : [],
   };
 };
 
 // --- blocks ----------------------------------------------------------------------------------------------------------
 
-/** A member whose value says no more than its absence. */
-const saysNothing = (key: string, at: At): boolean =>
+/** A member whose value means the same as its absence. */
+const saysNothing = (key: string, at: BodyValue): boolean =>
   key === "type" ||
   rule.unseen.has(key) ||
   (key === "is_error" && rawText(at) === "false") ||
   (key === "caller" && stringAt(memberAt(membersAt(at), "type")) === "direct");
 
-const rank = (name: string): number => (SAID_FIRST.indexOf(name) + SAID_FIRST.length + 1) % (SAID_FIRST.length + 1);
+const rank = (name: string): number => (NAMED_FIRST.indexOf(name) + NAMED_FIRST.length + 1) % (NAMED_FIRST.length + 1);
 
 const byRank = (one: Field, other: Field): number =>
   rank(one.name) - rank(other.name) || (one.name < other.name ? -1 : 1);
 
-const plainFields = (members: readonly MemberAt[], skipped?: string): readonly Field[] =>
+const plainFields = (members: readonly BodyMember[], skipped?: string): readonly Field[] =>
   members
     .filter(({ key, at }) => !isNullHere(at) && key !== skipped && !saysNothing(key, at))
     .map(({ key, at }): Field => ({ name: key, at, form: rule.ordered.has(key) ? "ordered" : "unordered" }))
@@ -89,7 +89,7 @@ const fieldsOf = (block: Block): readonly Field[] => {
   return [...plainFields(members, "content"), ...resultFields(memberAt(members, "content"))];
 };
 
-const resultFields = (content: At | undefined): readonly Field[] =>
+const resultFields = (content: BodyValue | undefined): readonly Field[] =>
   blocksOf(content).flatMap((part, index): readonly Field[] => {
     if (!isPlainText(part)) return [{ name: `content[${index}]`, at: part.at, form: "unordered" }];
     const text = isStringHere(part.at) ? part.at : memberAt(part.members, "text");
@@ -97,26 +97,26 @@ const resultFields = (content: At | undefined): readonly Field[] =>
   });
 
 const countedBlock = ({ at, type, members }: Block): Counted => {
-  if (!isObjectHere(at)) return lettersOf(at);
+  if (!isObjectHere(at)) return countText(at);
   switch (type) {
     case "text":
-      return lettersOf(memberAt(members, "text"));
+      return countText(memberAt(members, "text"));
     case "thinking":
-      return lettersOf(memberAt(members, "thinking"));
+      return countText(memberAt(members, "thinking"));
     case "redacted_thinking":
-      return lettersOf(memberAt(members, "data"));
+      return countText(memberAt(members, "data"));
     case "tool_use": {
       const input = memberAt(members, "input");
       return { bytes: input ? Buffer.byteLength(orderedText(input)) : 2 };
     }
     case "tool_result":
-      return sumOf(blocksOf(memberAt(members, "content")).map(countedBlock));
+      return sumCounts(blocksOf(memberAt(members, "content")).map(countedBlock));
     case "image":
       return { bytes: 0, images: 1 };
     case "document":
-      return documentOf(at);
+      return countDocument(at);
     default:
-      return objectBytes(at, rule.unseen);
+      return countObject(at, rule.unseen);
   }
 };
 
@@ -124,7 +124,7 @@ const isThinking = ({ type }: Block): boolean => type === "thinking" || type ===
 
 // --- markers ---------------------------------------------------------------------------------------------------------
 
-const markerIn = (control: At | undefined, { defaultTtl }: Rules): Ttl | undefined => {
+const markerIn = (control: BodyValue | undefined, { defaultTtl }: Rules): Ttl | undefined => {
   if (!control || !isObjectHere(control)) return undefined;
   return stringAt(memberAt(membersAt(control), "ttl")) === "1h" ? "1h" : (defaultTtl ?? "5m");
 };
@@ -140,7 +140,7 @@ const markerOf = (block: Block, rules: Rules): { readonly marker?: Ttl } => {
 // --- levels ----------------------------------------------------------------------------------------------------------
 
 type Parts = {
-  readonly members: readonly MemberAt[];
+  readonly members: readonly BodyMember[];
   readonly turns: readonly Turn[];
   readonly rules: Rules;
 };
@@ -160,8 +160,8 @@ const piecesByLevel = (parts: Parts): Readonly<Record<Level, readonly Piece[]>> 
 
 const isWebTool = (type: string): boolean => /^web_(?:search|fetch)_/.test(type);
 
-/** A deferred tool stands outside the prompt until a search finds it. */
-const toolPiece = (at: At, rules: Rules): readonly Piece[] => {
+/** A deferred tool is not in the prompt until a search finds it. */
+const toolPiece = (at: BodyValue, rules: Rules): readonly Piece[] => {
   const members = membersAt(at);
   const deferred = memberAt(members, "defer_loading");
   if (deferred && rawText(deferred) === "true") return [];
@@ -175,7 +175,7 @@ const toolPiece = (at: At, rules: Rules): readonly Piece[] => {
       at,
       fields: type ? [...fields, { name: "tool_type", at: type, form: "unordered" }] : fields,
       settings: [],
-      tokens: tokensOf(objectBytes(at, rule.unseen)),
+      tokens: tokensOf(countObject(at, rule.unseen)),
       markable: true,
       ...markerOf({ at, type: "tool", members }, rules),
     },
@@ -202,7 +202,7 @@ const messagePieces = ({ turns, rules }: Parts): readonly Piece[] => {
     ? turns.findLastIndex(({ role, blocks }) => role === "user" && blocks.some(({ type }) => type !== "tool_result"))
     : 0;
   const pieces: Piece[] = [];
-  let stripped: At | undefined;
+  let stripped: BodyValue | undefined;
   for (const [message, { role, members, blocks }] of turns.entries()) {
     const own = memberAt(members, "output_config");
     if (own)
@@ -231,27 +231,27 @@ const messagePieces = ({ turns, rules }: Parts): readonly Piece[] => {
 
 // --- turns -----------------------------------------------------------------------------------------------------------
 
-/** The order of keys counts where a model sees it; markers are no part of the prompt. */
-export const rule: TextRule = {
+/** The key order matters where the model sees it; markers are not part of the prompt. */
+export const rule: KeyOrderRule = {
   ordered: new Set(["input", "input_schema", "input_examples"]),
   unseen: new Set(["cache_control"]),
 };
 
 export type Block = {
-  readonly at: At;
+  readonly at: BodyValue;
   readonly type: string;
-  readonly members: readonly MemberAt[];
+  readonly members: readonly BodyMember[];
 };
 
 export type Turn = {
   readonly role: string;
-  readonly at: At;
-  readonly members: readonly MemberAt[];
+  readonly at: BodyValue;
+  readonly members: readonly BodyMember[];
   readonly blocks: readonly Block[];
 };
 
 /** A string is one block of text. */
-export const blocksOf = (content: At | undefined): readonly Block[] => {
+export const blocksOf = (content: BodyValue | undefined): readonly Block[] => {
   if (content === undefined) return [];
   if (!isArrayHere(content)) return [{ at: content, type: "text", members: [] }];
   return itemsAt(content).map((at) => {
@@ -260,7 +260,7 @@ export const blocksOf = (content: At | undefined): readonly Block[] => {
   });
 };
 
-export const turnsOf = (members: readonly MemberAt[]): readonly Turn[] => {
+export const turnsOf = (members: readonly BodyMember[]): readonly Turn[] => {
   const messages = memberAt(members, "messages");
   return (messages ? itemsAt(messages) : []).map((at) => {
     const inside = membersAt(at);
@@ -275,30 +275,30 @@ export const partsOf = ({ type, members }: Block): readonly Block[] =>
 
 // --- parameters ------------------------------------------------------------------------------------------------------
 
-/** Asks for citations, in itself or in a part of it. */
+/** Asks for citations, itself or in one of its parts. */
 const citesIn = (block: Block): boolean => {
   const citations = memberAt(block.members, "citations");
   const enabled = citations && memberAt(membersAt(citations), "enabled");
   return (enabled !== undefined && rawText(enabled) === "true") || partsOf(block).some(citesIn);
 };
 
-export const imagesIn = (block: Block): readonly At[] =>
+export const imagesIn = (block: Block): readonly BodyValue[] =>
   [block, ...partsOf(block)].filter((part) => part.type === "image").map(({ at }) => at);
 
-/** The model's own choice, of several calls too, is what no choice is. */
-const choiceText = (at: At): string => {
+/** `auto`, with parallel calls allowed, means the same as no choice. */
+const toolChoiceText = (at: BodyValue): string => {
   const parallel = memberAt(membersAt(at), "disable_parallel_tool_use");
   const isPlain = parallel === undefined || rawText(parallel) === "false";
-  const text = isPlain ? without(at, "disable_parallel_tool_use") : unorderedText(at, rule);
+  const text = isPlain ? textWithout(at, "disable_parallel_tool_use") : unorderedText(at, rule);
   return text === '{"type":"auto"}' ? "auto" : text;
 };
 
-const without = (object: At, key: string): string =>
+const textWithout = (object: BodyValue, key: string): string =>
   unorderedText(object, { ...rule, unseen: new Set([...rule.unseen, key]) });
 
-/** In the order in which a first difference is named. */
+/** In the order in which a first difference is reported. */
 export const anthropicSettings = (
-  members: readonly MemberAt[],
+  members: readonly BodyMember[],
   turns: readonly Turn[],
   betas: readonly string[] | undefined,
 ): readonly Setting[] => {
@@ -308,22 +308,22 @@ export const anthropicSettings = (
   const output = memberAt(members, "output_config");
   const effort = output && memberAt(membersAt(output), "effort");
   const format = memberAt(members, "output_format");
-  const otherOutput = output && without(output, "effort");
+  const otherOutput = output && textWithout(output, "effort");
   const thinking = memberAt(members, "thinking");
   const metadata = memberAt(members, "metadata");
   const user = metadata && memberAt(membersAt(metadata), "user_id");
   const plain = (["model", "speed", "context_management", "mcp_servers", "tool_choice"] as const).flatMap((name) => {
     const at = memberAt(members, name);
     return at
-      ? [{ name, text: name === "tool_choice" ? choiceText(at) : (stringAt(at) ?? unorderedText(at, rule)), at }]
+      ? [{ name, text: name === "tool_choice" ? toolChoiceText(at) : (stringAt(at) ?? unorderedText(at, rule)), at }]
       : [];
   });
   return [
     ...plain.filter(({ name }) => name === "model" || name === "speed"),
-    // In nobody's key but DeepSeek's.
+    // Only in DeepSeek's key.
     ...(user ? [{ name: "user_id", text: stringAt(user) ?? rawText(user), at: user } as const] : []),
-    // What happens to thinking that no longer fits shows in the prompt by itself.
-    ...(thinking ? [{ name: "thinking", text: without(thinking, "block_binding"), at: thinking } as const] : []),
+    // What happens to thinking that no longer fits is visible in the prompt itself.
+    ...(thinking ? [{ name: "thinking", text: textWithout(thinking, "block_binding"), at: thinking } as const] : []),
     ...(effort ? [{ name: "effort", text: stringAt(effort) ?? rawText(effort), at: effort } as const] : []),
     ...(format
       ? [{ name: "output_format", text: unorderedText(format, rule), at: format } as const]

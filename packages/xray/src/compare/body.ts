@@ -1,7 +1,7 @@
-/** What is this body: whose format, and which members?
- *  Invariant: whatever is given, the answer is a body or an InputError of one line; the bytes are never changed, so that
- *  every offset is one of the bytes that were given.
- *  Elsewhere: what speaks for which format (../recorded/), the prompt that it says (anthropic.ts, openai.ts, gemini.ts). */
+/** Which format is this body in, and which members does it have?
+ *  Invariant: whatever is given, the result is a body or an InputError of one line; the bytes are never changed, so
+ *  every offset refers to the given bytes.
+ *  Elsewhere: recognising a format (@prefork/wire), the prompt of a body (anthropic.ts, openai.ts, gemini.ts). */
 
 import { isUtf8 } from "node:buffer";
 import { InputError, type JsonObject, type Recording } from "@prefork/wire";
@@ -15,19 +15,20 @@ import {
   parseJson,
   skipSpace,
 } from "@prefork/wire/internal";
-import { type At, doubledKeys, itemsAt, type MemberAt, memberAt, membersAt, stringAt } from "./places.ts";
+import { type BodyMember, type BodyValue, itemsAt, memberAt, membersAt, repeatedKeys, stringAt } from "./values.ts";
 
 export type XrayProtocol = FormatName;
 
 export type Body = {
   readonly protocol: XrayProtocol;
-  readonly root: At;
-  readonly members: readonly MemberAt[];
+  readonly root: BodyValue;
+  readonly members: readonly BodyMember[];
   readonly model: string;
   readonly notes: readonly string[];
 };
 
-/** `name` is what errors and notes call it; `sentTo` is the model it was sent to where it names none itself. */
+/** `name` is what errors and notes call it; `sentTo` is the model in the request's address, for bodies that name
+ *  none. */
 export const readBody = (given: Recording, name: string, sentTo = ""): Body => {
   const bytes = bytesOf(given, name);
   if (!isUtf8(bytes)) throw new InputError(`${name} is not valid UTF-8`);
@@ -35,16 +36,16 @@ export const readBody = (given: Recording, name: string, sentTo = ""): Body => {
   const value = parseJson(bytes.toString("utf8"), name);
   if (!isObject(value)) throw new InputError(`${name} must be a JSON object, the body of a request`);
   const start = skipSpace(bytes, 0);
-  const root: At = { bytes, start, end: endOfValue(bytes, start), path: "" };
+  const root: BodyValue = { bytes, start, end: endOfValue(bytes, start), path: "" };
   const members = membersAt(root);
   const protocol = protocolOf(value, name);
   const held = protocol === "openai-responses" ? heldConversation(value) : undefined;
   if (held !== undefined)
     throw new InputError(
-      `${name} goes on with a conversation that the provider holds (${held}): no body shows it, so it is not compared`,
+      `${name} continues a conversation that the provider stores (${held}): no body shows it, so it is not compared`,
     );
   const doubled = [root, ...turnsIn(members)].flatMap((object) =>
-    doubledKeys(object).map((key) => `${name}: ${object.path || "the body"} has "${key}" twice; the last one counts`),
+    repeatedKeys(object).map((key) => `${name}: ${object.path || "the body"} has "${key}" twice; the last one counts`),
   );
   return { protocol, root, members, model: stringAt(memberAt(members, "model")) ?? sentTo, notes: doubled };
 };
@@ -60,14 +61,14 @@ const bytesOf = (given: Recording, name: string): Buffer => {
   }
 };
 
-/** A byte order mark is blanked, so that offsets stay those of the file. */
+/** A byte order mark is blanked, so that offsets match the file. */
 const withoutMark = (bytes: Buffer, whose: "own" | "copy"): Buffer => {
   if (bytes[0] !== 0xef || bytes[1] !== 0xbb || bytes[2] !== 0xbf) return bytes;
   const blanked = whose === "own" ? bytes : Buffer.from(bytes);
   return blanked.fill(0x20, 0, 3);
 };
 
-const turnsIn = (members: readonly MemberAt[]): readonly At[] =>
+const turnsIn = (members: readonly BodyMember[]): readonly BodyValue[] =>
   ["messages", "input", "contents"].flatMap((key) => {
     const list = memberAt(members, key);
     return list ? itemsAt(list) : [];
@@ -81,7 +82,7 @@ const EXPECTED =
 /** A guess is good enough here: a body that is compared is only looked at. */
 const protocolOf = (body: JsonObject, name: string): XrayProtocol => {
   const guess = guessFormat(body);
-  if (!guess) throw new InputError(`${name} is no request that x-ray knows: ${EXPECTED}`);
+  if (!guess) throw new InputError(`${name} is not a request that x-ray knows: ${EXPECTED}`);
   const list = CONVERSATIONS[guess.format];
   const value = body[list];
   const isList = isArray(value) || (list === "input" && (typeof value === "string" || (value ?? null) === null));

@@ -1,12 +1,12 @@
-/** Many requests: each against the earlier one that it repeats most of, with the lineages and forks that they form.
+/** Many requests: each is compared with the earlier one that it repeats most of, and they form lineages and forks.
  *  Invariant: requests are given in the order in which they were sent; every step is kept; formats are kept apart, and
- *  what is no request stops nobody.
+ *  a body that is not a request is skipped without stopping the rest.
  *  Elsewhere: finding and comparing (trail.ts), two requests (diff.ts). */
 
 import { InputError, type Recording } from "@prefork/wire";
 import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import type { XrayOptions } from "./diff.ts";
-import { type SentFacts, statedFacts } from "./sent.ts";
+import { readStatedFacts, type SentFacts } from "./sent.ts";
 import { Trail, type TrailOptions, type XrayStep } from "./trail.ts";
 
 export type XrayLineage = { readonly id: number; readonly requests: readonly number[]; readonly forkedFrom?: number };
@@ -14,11 +14,11 @@ export type XrayLineage = { readonly id: number; readonly requests: readonly num
 export type XrayChain = {
   readonly steps: readonly XrayStep[];
   readonly lineages: readonly XrayLineage[];
-  /** Requests that grew from the same one, or that name the same entry held by the provider, side by side. */
+  /** Requests that grew from the same one, or that name the same stored entry, next to each other. */
   readonly families: readonly { readonly from: number; readonly members: readonly number[] }[];
-  /** Those that are no request of a format that x-ray knows: which, and why. */
+  /** Bodies that are not a request in a known format: which ones, and why. */
   readonly skipped: readonly { readonly index: number; readonly why: string }[];
-  /** `usd` is absent where no lost token has a price. */
+  /** `usd` is absent if no lost token has a price. */
   readonly lost: { readonly tokens: number; readonly usd?: number };
 };
 
@@ -37,16 +37,17 @@ export const xrayChain = (requests: readonly ChainRequest[], options: XrayOption
 
 type Lineage = { readonly id: number; readonly requests: number[]; readonly forkedFrom?: number };
 
-/** The first to name an entry is one of those who do: alone, and gone on from, it is no family. */
+/** The first request that names an entry is itself a member. If only that request and its successors name the entry,
+ *  they are not a family. */
 const areSeveral = (from: number, members: readonly XrayStep[]): boolean =>
   members.some(({ index }) => index === from)
     ? new Set(members.map(({ lineage }) => lineage)).size > 1
     : members.length > 1;
 
-/** The same, request by request, for those that go on arriving. */
+/** The same, one request at a time, for requests that keep arriving. */
 export class XrayHistory {
   readonly #options: XrayHistoryOptions;
-  /** One for each format: only requests of one format are compared. */
+  /** One per format: only requests in the same format are compared. */
   readonly #trails = new Map<XrayProtocol, Trail>();
   readonly #steps: XrayStep[] = [];
   readonly #skipped: { readonly index: number; readonly why: string }[] = [];
@@ -57,10 +58,10 @@ export class XrayHistory {
     this.#options = options;
   }
 
-  /** Undefined for what is no request: it is told among those that were skipped. */
+  /** Undefined for a body that is not a request; it is listed as skipped. */
   add(body: Recording, given: SentFacts = {}): XrayStep | undefined {
     const index = this.#steps.length + this.#skipped.length;
-    const sent = statedFacts(given, `request ${index + 1}`);
+    const sent = readStatedFacts(given, `request ${index + 1}`);
     const read = this.#read(body, index, sent);
     if (!read) return undefined;
     const step = this.#trail(read.protocol).addRead(read, { ...sent, index });

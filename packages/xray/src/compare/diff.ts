@@ -1,6 +1,7 @@
-/** Two requests: where the second parts from the first, why it read less, what that cost, and how to mend it. Pure.
- *  Invariant: whatever is given, the answer is an x-ray or an InputError of one line.
- *  Elsewhere: each step (body, anthropic and openai, footing, differences, verdict, money), more than two (chain.ts). */
+/** Two requests: where the second diverges from the first, why it read less, what that cost, and how to fix it. Pure.
+ *  Invariant: whatever is given, the result is an x-ray or an InputError of one line.
+ *  Elsewhere: each step (body.ts, anthropic.ts, openai.ts, gemini.ts, lookup.ts, differences.ts, verdict.ts, money.ts),
+ *  more than two requests (chain.ts). */
 
 import { InputError, type ModelFacts, promptTokens, type Recording } from "@prefork/wire";
 import { anthropicPrompt } from "./anthropic.ts";
@@ -8,23 +9,23 @@ import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import { type XrayCause, xrayAdvice, xrayCauseSentence } from "./cause.ts";
 import { type Difference, differencesOf } from "./differences.ts";
 import type { Reading } from "./entries.ts";
-import { entriesOf, type Footing, type FootingTerms, footingOf } from "./footing.ts";
 import { geminiPrompt } from "./gemini.ts";
+import type { XrayLocation } from "./location.ts";
+import { type CacheLookup, entriesOf, type LookupTerms, lookUp } from "./lookup.ts";
 import { isNegligibleLoss, lossOf, type XrayLoss } from "./money.ts";
 import { openaiPrompt } from "./openai.ts";
 import type { Prompt } from "./piece.ts";
-import { type At, isNullHere, unorderedText } from "./places.ts";
 import type { Level } from "./rules.ts";
-import { type SentFacts, statedFacts } from "./sent.ts";
-import type { XrayPlace } from "./spot.ts";
+import { readStatedFacts, type SentFacts } from "./sent.ts";
+import { type BodyValue, isNullHere, unorderedText } from "./values.ts";
 import { rulesFor } from "./vendors.ts";
-import { keptBy, readBy, realOnes, type Terms, verdictOf } from "./verdict.ts";
+import { keptTokens, readTokens, realDifferences, type VerdictTerms, verdictOf } from "./verdict.ts";
 
 export type XrayOptions = {
-  /** Whose rules and prices, where a body's own model is in no table. */
+  /** Use this model's rules and prices if a body's own model is unknown. */
   readonly model?: string;
   readonly models?: ReadonlyMap<string, ModelFacts>; // default: the published table
-  /** How look-back positions are counted. Default: runs of calls and of results as one. */
+  /** How look-back positions are counted. Default: a run of calls or of results is one position. */
   readonly reading?: Reading;
 };
 
@@ -32,13 +33,13 @@ export type XrayFacts = XrayOptions & { readonly a?: SentFacts; readonly b?: Sen
 
 export type XrayDivergence = {
   readonly level: Level;
-  /** JSON path of the first difference in the order of the rendered prompt. */
+  /** JSON path of the first difference, in the order of the rendered prompt. */
   readonly path: string;
-  readonly a: XrayPlace;
-  readonly b: XrayPlace;
+  readonly a: XrayLocation;
+  readonly b: XrayLocation;
 };
 
-/** Tokens of one level: in each prompt, in the prefix that both share, and read. */
+/** Tokens of one level: in each prompt, in the shared prefix, and read from the cache. */
 export type XraySegment = {
   readonly level: Level;
   readonly a: number;
@@ -51,23 +52,23 @@ export type Xray = {
   readonly protocol: XrayProtocol;
   readonly model: string;
   readonly cause: XrayCause;
-  /** What else would have to be mended. */
+  /** Other causes that would also have to be fixed. */
   readonly also: readonly XrayCause[];
-  /** Absent where one prompt is the beginning of the other. */
+  /** Absent if one prompt is the beginning of the other. */
   readonly divergence?: XrayDivergence;
   readonly segments: readonly XraySegment[];
   readonly tokens: {
     readonly a: number;
     readonly b: number;
-    /** What both begin with; what the first request left in the cache; what the second read of it. */
+    /** The shared prefix; what the first request left in the cache; what the second read of it. */
     readonly shared: number;
     readonly kept: number;
     readonly read: number;
-    /** No provider has counted them. */
+    /** Estimated, because no provider has counted them. */
     readonly estimated: boolean;
   };
   readonly lost: XrayLoss;
-  /** In a sentence each, without full stops; `fix` is absent where nothing is worth mending. */
+  /** One sentence each, without full stops; `fix` is absent if nothing is worth fixing. */
   readonly why: string;
   readonly fix?: string;
   readonly notes: readonly string[];
@@ -75,8 +76,8 @@ export type Xray = {
 
 export const diffRequests = (a: Recording, b: Recording, facts: XrayFacts = {}): Xray => {
   const sent = {
-    a: statedFacts(facts.a ?? {}, "the first request"),
-    b: statedFacts(facts.b ?? {}, "the second request"),
+    a: readStatedFacts(facts.a ?? {}, "the first request"),
+    b: readStatedFacts(facts.b ?? {}, "the second request"),
   };
   const hasBetas = sent.a.betas !== undefined && sent.b.betas !== undefined;
   const first = promptOf(readBody(a, "the first request", sent.a.model), facts, hasBetas ? sent.a.betas : undefined);
@@ -84,7 +85,7 @@ export const diffRequests = (a: Recording, b: Recording, facts: XrayFacts = {}):
   return compare({ a: first, b: second, known: entriesOf(first, sent.a), sent, reading: facts.reading ?? "runs" }).xray;
 };
 
-/** The prompt of a body under the rules of its model. */
+/** The prompt of a body, under the rules of its model. */
 export const promptOf = (body: Body, options: XrayOptions, betas?: readonly string[]): Prompt => {
   const rules = rulesFor(body, { ...options, marked: body.root.bytes.includes('"cache_control"') });
   if (body.protocol === "anthropic-messages") return anthropicPrompt(body, rules, betas);
@@ -93,24 +94,24 @@ export const promptOf = (body: Body, options: XrayOptions, betas?: readonly stri
 
 export type Compared = {
   readonly xray: Xray;
-  readonly footing: Footing;
-  /** The second goes on from the first with something changed, and not merely in words of its own. */
+  readonly footing: CacheLookup;
+  /** The second continues the first with something changed, rather than with its own new text. */
   readonly isEdited: boolean;
-  /** Something of it would have been read, had nothing been changed. */
+  /** Part of it would have been read if nothing had changed. */
   readonly isRelated: boolean;
 };
 
-/** `known` is everything that was kept when the second was sent. */
-export const compare = (comparison: FootingTerms): Compared => {
+/** `known` contains everything that was cached when the second was sent. */
+export const compare = (comparison: LookupTerms): Compared => {
   const { a, b, sent } = comparison;
   if (a.body.protocol !== b.body.protocol)
     throw new InputError(
       `the first request is ${NAMES[a.body.protocol]}, the second request ${NAMES[b.body.protocol]}`,
     );
-  const footing = footingOf(comparison);
+  const footing = lookUp(comparison);
   const differences = differencesOf({ a, b });
-  const real = realOnes(footing, differences);
-  const terms: Terms = { footing, differences: real, sent };
+  const real = realDifferences(footing, differences);
+  const terms: VerdictTerms = { footing, differences: real, sent };
   const { cause, lost, read, also } = verdictOf(terms);
   const divergence = differences[0];
   const loss = lossOf(footing, lost, { read, sent: sent.b });
@@ -126,7 +127,7 @@ export const compare = (comparison: FootingTerms): Compared => {
       a: statedOr(sent.a, footing.measure.a(a.tokens)),
       b: statedOr(sent.b, footing.measure.b(b.tokens)),
       shared: Math.round(footing.measure.b(endShared(footing) + footing.partly)),
-      kept: keptBy(terms),
+      kept: keptTokens(terms),
       read,
       estimated: sent.a.usage === undefined && sent.b.usage === undefined,
     },
@@ -150,10 +151,10 @@ const divergenceOf = ({ level, path, a, b }: Difference): XrayDivergence => ({ l
 
 const statedOr = ({ usage }: SentFacts, tokens: number): number => (usage && promptTokens(usage)) || Math.round(tokens);
 
-const endShared = ({ b, shared }: Footing): number => b.pieces[shared - 1]?.end ?? 0;
+const endShared = ({ b, shared }: CacheLookup): number => b.pieces[shared - 1]?.end ?? 0;
 
-/** By level; never more is read in all than was stated, and what is missing is missing at the end. */
-const segmentsOf = (footing: Footing, stated: number): readonly XraySegment[] => {
+/** By level. The total never exceeds the reported read, and what is missing is missing at the end. */
+const segmentsOf = (footing: CacheLookup, stated: number): readonly XraySegment[] => {
   let left = stated;
   return footing.b.rules.levels.map((level) => {
     const segment = segmentOf(footing, level);
@@ -163,7 +164,7 @@ const segmentsOf = (footing: Footing, stated: number): readonly XraySegment[] =>
   });
 };
 
-const segmentOf = (footing: Footing, level: Level): XraySegment => {
+const segmentOf = (footing: CacheLookup, level: Level): XraySegment => {
   const { a, b, shared, live, measure } = footing;
   const sum = ({ pieces }: Prompt, until: number, of: (tokens: number) => number): number =>
     Math.round(
@@ -182,11 +183,13 @@ const segmentOf = (footing: Footing, level: Level): XraySegment => {
 
 // --- notes -----------------------------------------------------------------------------------------------------------
 
-export const notesOf = (footing: Footing, terms: FootingTerms): readonly string[] => {
+export const notesOf = (footing: CacheLookup, terms: LookupTerms): readonly string[] => {
   const { a, b } = footing;
   const ofBodies = [a, b].flatMap((prompt) => [...prompt.body.notes, ...prompt.notes, ...markerNotes(prompt)]);
   const { facts } = b.rules;
-  const unknown = facts ? [] : [`${b.body.model || "this model"} is in no table: rules of most models, and no money`];
+  const unknown = facts
+    ? []
+    : [`${b.body.model || "this model"} is unknown: the usual rules apply, and no money is shown`];
   return [...new Set([...ofBodies, ...unknown, ...memberNotes(a, b), ...readingNotes(footing, terms)])];
 };
 
@@ -197,15 +200,15 @@ const markerNotes = ({ rules, pieces, automatic }: Prompt): readonly string[] =>
   return [`a request with ${markers} markers: at most ${keeping.most} are allowed`];
 };
 
-const readingNotes = (footing: Footing, terms: FootingTerms): readonly string[] => {
+const readingNotes = (footing: CacheLookup, terms: LookupTerms): readonly string[] => {
   if (footing.reading === "singly") return [];
-  const singly = footingOf({ ...terms, reading: "singly" });
-  const [one, other] = [readBy(footing, footing.live), readBy(singly, singly.live)];
+  const singly = lookUp({ ...terms, reading: "singly" });
+  const [one, other] = [readTokens(footing, footing.live), readTokens(singly, singly.live)];
   if (one === other) return [];
-  return [`where every call and result counts as a block of its own, ${other} tokens would be read instead of ${one}`];
+  return [`if every call and result counts as its own block, ${other} tokens would be read instead of ${one}`];
 };
 
-/** Members that are looked at elsewhere, and those that are said to be in no key. */
+/** Members that are handled elsewhere, or that are documented as not in the key. */
 const PLACED = new Set(
   (
     "model messages input tools functions system instructions cache_control speed thinking output_config output_format " +
@@ -219,13 +222,13 @@ const PLACED = new Set(
   ).split(" "),
 );
 
-/** Nobody has said whether these are in the key. */
+/** It is not documented whether these are in the key. */
 const memberNotes = (a: Prompt, b: Prompt): readonly string[] => {
-  const said = ({ body }: Prompt): ReadonlyMap<string, At> =>
+  const said = ({ body }: Prompt): ReadonlyMap<string, BodyValue> =>
     new Map(body.members.filter(({ key, at }) => !PLACED.has(key) && !isNullHere(at)).map(({ key, at }) => [key, at]));
   const [ours, theirs] = [said(a), said(b)];
-  const textOf = (at: At | undefined): string => (at ? unorderedText(at, b.text) : "");
+  const textOf = (at: BodyValue | undefined): string => (at ? unorderedText(at, b.text) : "");
   return [...new Set([...ours.keys(), ...theirs.keys()])]
     .filter((key) => textOf(ours.get(key)) !== textOf(theirs.get(key)))
-    .map((key) => `${key} differs, and it is not known whether that is in the key`);
+    .map((key) => `${key} differs, and it is not documented whether it is in the key`);
 };

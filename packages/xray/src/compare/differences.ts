@@ -1,25 +1,25 @@
-/** In what do two prompts differ, level by level in the order of the prompt, and where exactly?
- *  Invariant: the first of the differences is the first one in the rendered prompt; each level is compared with its own
- *  counterpart, so that later ones show what else would have to be mended.
+/** How do two prompts differ, level by level in prompt order, and where exactly?
+ *  Invariant: the first difference in the list is the first one in the rendered prompt; each level is compared with its
+ *  counterpart, so that later ones show what else would have to be fixed.
  *  Elsewhere: what a difference costs (diff.ts), tools and parameters (tool-differences.ts, setting-differences.ts). */
 
 import type { XrayCause } from "./cause.ts";
 import { gapBefore, type Pair, withinPieces } from "./locate.ts";
+import { gapInside, type LocatedDifference, wholeLocation } from "./location.ts";
 import type { Prompt, PromptPiece } from "./piece.ts";
 import type { Level } from "./rules.ts";
 import { settingDifferences } from "./setting-differences.ts";
-import { gapInside, type Located, wholePlace } from "./spot.ts";
 import { toolDifference } from "./tool-differences.ts";
 import { volatileIn } from "./volatile.ts";
 
-export type Difference = Located & {
+export type Difference = LocatedDifference & {
   readonly level: Level;
   readonly cause: XrayCause;
   /** A parameter, not a piece of the prompt. */
   readonly isSetting: boolean;
 };
 
-/** All of them, at most one a parameter and one a level. */
+/** All differences, at most one per parameter and one per level. */
 export const differencesOf = (pair: Pair): readonly Difference[] =>
   pair.b.rules.levels.flatMap((level) => [
     ...settingDifferences(pair, level).map((found) => ({ level, isSetting: true, ...found })),
@@ -42,14 +42,14 @@ const pieceDifference = (pair: Pair, level: Level): readonly Difference[] => {
     const found = toolDifference(pair, { ours: ours.filter(isTool), theirs: theirs.filter(isTool) });
     return found ? [{ ...common, ...found }] : [];
   }
-  // A conversation that goes on, or ends earlier, is not another one.
+  // A conversation that continues, or ends earlier, is not a difference.
   if (!one && !other) return [];
   if (level === "messages" && (!one || !other)) return [];
   const lists = { ours, theirs, index };
-  const moved = movedBetween(lists);
+  const moved = findListChange(lists);
   const located = placesOf(pair, lists, moved);
   if (one?.at && other?.stripped && !one.stripped) {
-    const places = { path: other.stripped.path, a: wholePlace(one.at), b: wholePlace(other.stripped) };
+    const places = { path: other.stripped.path, a: wholeLocation(one.at), b: wholeLocation(other.stripped) };
     return [{ ...common, cause: { kind: "thinking-dropped" }, ...places }];
   }
   const cause = level === "messages" ? messageCause(lists, moved, located) : systemCause(moved, located);
@@ -60,23 +60,23 @@ const pieceDifference = (pair: Pair, level: Level): readonly Difference[] => {
 /** A message as a whole, not its first block. */
 const messagePath = (path: string): string => /^\w+\[\d+\]/.exec(path)?.[0] ?? path;
 
-const placesOf = (pair: Pair, { ours, theirs, index }: Lists, moved: Moved): Located => {
+const placesOf = (pair: Pair, { ours, theirs, index }: PieceLists, moved: ListChange): LocatedDifference => {
   const [one, other] = [ours[index], theirs[index]];
   if (moved.kind === "inserted" && other?.at)
-    return { path: other.at.path, a: gapBefore(pair.a, ours, index), b: wholePlace(other.at) };
+    return { path: other.at.path, a: gapBefore(pair.a, ours, index), b: wholeLocation(other.at) };
   if (moved.kind === "removed" && one?.at)
-    return { path: one.at.path, a: wholePlace(one.at), b: gapBefore(pair.b, theirs, index) };
+    return { path: one.at.path, a: wholeLocation(one.at), b: gapBefore(pair.b, theirs, index) };
   if (one && other) return withinPieces(one, other, pair);
   return { path: "", a: gapInside(pair.a.body.root), b: gapInside(pair.b.body.root) };
 };
 
-const systemCause = (moved: Moved, located: Located): XrayCause => {
+const systemCause = (moved: ListChange, located: LocatedDifference): XrayCause => {
   if (moved.kind !== "edited") return { kind: "system", change: moved.kind === "inserted" ? "added" : "removed" };
   const volatile = volatileIn(located.a, located.b);
   return { kind: "system", change: "edited", ...(volatile ? { volatile } : {}) };
 };
 
-const messageCause = (lists: Lists, moved: Moved, located: Located): XrayCause => {
+const messageCause = (lists: PieceLists, moved: ListChange, located: LocatedDifference): XrayCause => {
   const { ours, theirs, index } = lists;
   if (moved.kind === "edited") return editedCause(lists, located);
   const list = moved.kind === "inserted" ? theirs : ours;
@@ -90,7 +90,7 @@ const messageCause = (lists: Lists, moved: Moved, located: Located): XrayCause =
   return { kind: moved.kind === "inserted" ? "message-inserted" : "message-removed", message, role, count };
 };
 
-const editedCause = ({ ours, theirs, index }: Lists, located: Located): XrayCause => {
+const editedCause = ({ ours, theirs, index }: PieceLists, located: LocatedDifference): XrayCause => {
   const [one, other] = [ours[index], theirs[index]];
   const inImage = located.path.slice(other?.at?.path.length ?? 0);
   const isImage = (one?.kind === "image" && other?.kind === "image") || /^\.content\[\d+\]\.source\b/.test(inImage);
@@ -102,18 +102,18 @@ const editedCause = ({ ours, theirs, index }: Lists, located: Located): XrayCaus
 
 // --- inserted, removed or edited -------------------------------------------------------------------------------------
 
-export type Moved =
+export type ListChange =
   | { readonly kind: "edited" }
   | { readonly kind: "inserted" | "removed" /** How many pieces. */; readonly count: number };
 
-export type Lists = {
+export type PieceLists = {
   readonly ours: readonly PromptPiece[];
   readonly theirs: readonly PromptPiece[];
   /** Where they first differ. */
   readonly index: number;
 };
 
-/** How many pieces of `list` stand before the one that `other` has at `index`; 0 if it does not come. */
+/** How many pieces of `list` come before the piece that `other` has at `index`; 0 if it does not occur. */
 const standsAfter = (list: readonly PromptPiece[], other: readonly PromptPiece[], index: number): number => {
   const sought = other[index];
   const following = other[index + 1];
@@ -129,13 +129,13 @@ const standsAfter = (list: readonly PromptPiece[], other: readonly PromptPiece[]
 const continuesMessage = (list: readonly PromptPiece[], index: number): boolean =>
   index > 0 && list[index - 1]?.message === list[index]?.message;
 
-/** One side's message goes on where the other's has ended: so many more pieces. */
+/** One side's message continues where the other's ends: by this many pieces. */
 const restOfMessage = (list: readonly PromptPiece[], index: number): number => {
   const end = list.findIndex(({ message }, at) => at > index && message !== list[index]?.message);
   return (end < 0 ? list.length : end) - index;
 };
 
-export const movedBetween = ({ ours, theirs, index }: Lists): Moved => {
+export const findListChange = ({ ours, theirs, index }: PieceLists): ListChange => {
   const [one, other] = [ours[index], theirs[index]];
   if (one === undefined || other === undefined) {
     const [kind, list] = one === undefined ? (["inserted", theirs] as const) : (["removed", ours] as const);

@@ -1,11 +1,11 @@
 /** Where does a prompt leave entries, and where does it look for them?
- *  Invariant: by the provider's published rule alone (rules.ts); time and what was really read come in elsewhere.
- *  Elsewhere: hashes (piece.ts), weighing what was found (diff.ts). */
+ *  Invariant: decided only by the provider's published rules (rules.ts); time and reported usage are applied elsewhere.
+ *  Elsewhere: hashes (piece.ts), evaluating what was found (lookup.ts). */
 
 import type { Ttl } from "@prefork/wire";
 import type { Prompt, PromptPiece } from "./piece.ts";
 
-/** runs: consecutive calls are one position, and so are consecutive results; singly: each block is one. */
+/** runs: consecutive calls are one position, and so are consecutive results; singly: each block is one position. */
 export type Reading = "runs" | "singly";
 
 export type Breakpoint = { readonly index: number; readonly ttl: Ttl | undefined };
@@ -15,7 +15,7 @@ const isServerResult = ({ kind }: PromptPiece): boolean => kind !== "tool_result
 const marked = ({ pieces }: Prompt): readonly Breakpoint[] =>
   pieces.flatMap(({ marker }, index) => (marker === undefined ? [] : [{ index, ttl: marker }]));
 
-/** Where entries end that this prompt writes, in its order. One that is kept unasked has one, at its end. */
+/** Where the entries of this prompt end, in prompt order. A prompt that is cached automatically has one, at its end. */
 export const breakpointsOf = (prompt: Prompt): readonly Breakpoint[] => {
   const { pieces, automatic, explicitOnly, rules } = prompt;
   const explicit = marked(prompt);
@@ -33,7 +33,7 @@ export const breakpointsOf = (prompt: Prompt): readonly Breakpoint[] => {
     case "markers": {
       const end = automatic === undefined ? -1 : pieces.findLastIndex(({ markable }) => markable);
       const added = end < 0 || explicit.some(({ index }) => index === end) ? [] : [{ index: end, ttl: automatic }];
-      // More than the provider takes would be refused, or only the last ones heeded.
+      // More markers than the provider accepts would be refused, or only the last ones would count.
       const all = [...explicit, ...added].sort((one, other) => one.index - other.index).slice(-rules.keeping.most);
       return [...all, ...serverResult(prompt, all.at(-1))];
     }
@@ -43,7 +43,7 @@ export const breakpointsOf = (prompt: Prompt): readonly Breakpoint[] => {
 /** Did its client ask for any entry? */
 export const hasMarkers = (prompt: Prompt): boolean => prompt.automatic !== undefined || marked(prompt).length > 0;
 
-/** The provider marks results of its own tools by itself, but only behind the client's markers. */
+/** The provider marks results of its own tools by itself, but only after the client's markers. */
 const serverResult = ({ pieces }: Prompt, last: Breakpoint | undefined): readonly Breakpoint[] => {
   const index = pieces.findLastIndex(isServerResult);
   return last === undefined || index <= last.index ? [] : [{ index, ttl: "5m" }];
@@ -51,10 +51,10 @@ const serverResult = ({ pieces }: Prompt, last: Breakpoint | undefined): readonl
 
 const RUNS = new Set(["tool_use", "tool_call", "tool_result"]);
 
-/** Parameters and what only surrounds a message's content are no block. */
+/** Parameters, and members around a message's content, are not blocks. */
 const isPosition = ({ kind }: PromptPiece): boolean => kind !== "settings" && kind !== "message";
 
-/** The pieces before `from` with how many positions they lie before it, its own first. */
+/** The pieces before `from` with their distance in positions, starting with `from` itself. */
 function* positionsBefore(
   pieces: readonly PromptPiece[],
   from: number,
@@ -95,7 +95,7 @@ export const placesOf = (prompt: Prompt, reading: Reading): ReadonlySet<number> 
   return places;
 };
 
-/** How many positions lie between an entry and the first marker at or behind it; undefined without one. */
+/** The number of positions between an entry and the first marker at or after it; undefined without one. */
 export const distanceTo = (prompt: Prompt, entry: number, reading: Reading): number | undefined => {
   const { pieces, rules } = prompt;
   if (rules.keeping.kind === "endings") {

@@ -1,4 +1,4 @@
-/** Why did this request not read what that one wrote? Any agent's recorded bodies, of three formats. */
+/** Why did this request not read what that one wrote? For recorded bodies of any agent, in four formats. */
 
 export type { XrayProtocol } from "./body.ts";
 export { type XrayCause, xrayAdvice, xrayCauseSentence, xrayCauseWords } from "./cause.ts";
@@ -18,8 +18,8 @@ export {
   type XrayOptions,
   type XraySegment,
 } from "./diff.ts";
+export type { XrayLocation } from "./location.ts";
 export { isNegligibleLoss, type XrayLoss } from "./money.ts";
 export { modelAt, type RecordedBody, readRequests, readStated } from "./recording.ts";
 export { readUsage, type SentFacts } from "./sent.ts";
-export type { XrayPlace } from "./spot.ts";
 export { Trail, type TrailOptions, type XrayRelation, type XrayStep } from "./trail.ts";

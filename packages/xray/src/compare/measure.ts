@@ -1,20 +1,20 @@
-/** How many of a provider's tokens is a place in a prompt?
- *  Invariant: what the first request stated of its own prompt measures all that it said, however dense the rest of the
- *  second is; only what is new there is measured by what the second stated. Where nobody stated anything, an estimated
- *  token is one.
- *  Elsewhere: estimates (count.ts), what is measured (footing.ts, verdict.ts). */
+/** How many of a provider's tokens are there up to a position in a prompt?
+ *  Invariant: the first request's reported usage measures everything it contained, however dense the rest of the second
+ *  is; only new content is measured by the second request's usage. Without any report, one estimated token counts as
+ *  one.
+ *  Elsewhere: estimates (count.ts), what is measured (lookup.ts, verdict.ts). */
 
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import { breakpointsOf } from "./entries.ts";
 import type { Prompt } from "./piece.ts";
-import { isUnasked } from "./rules.ts";
+import { isAutomatic } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 
 export type Measure = {
-  /** Provider's tokens up to so many estimated ones, in the first prompt and in the second. */
+  /** The provider's tokens up to this many estimated ones, in the first and in the second prompt. */
   readonly a: (tokens: number) => number;
   readonly b: (tokens: number) => number;
-  /** Provider's tokens for one estimated of what the second repeats elsewhere. */
+  /** The provider's tokens per estimated one, for content that the second prompt repeats elsewhere. */
   readonly repeated: number;
 };
 
@@ -26,14 +26,14 @@ export type MeasureTerms = {
   readonly common: number;
 };
 
-/** Estimated tokens, and the provider's up to there. */
+/** Estimated tokens, and the provider's tokens up to there. */
 type Point = readonly [estimated: number, stated: number];
 
 export const measureOf = ({ a, b, sent, common }: MeasureTerms): Measure => {
   const own = { a: ratioOf(a, sent.a), b: ratioOf(b, sent.b) };
   const [first, second] = [own.a ?? own.b ?? 1, own.b ?? own.a ?? 1];
   const ours = measured(a, sent.a) ?? ((tokens: number): number => tokens * first);
-  // Another model counts in tokens of its own.
+  // Another model has its own token count.
   if (own.a === undefined || !isOneModel(a, b)) return { a: ours, b: (tokens) => tokens * second, repeated: second };
   const shared = Math.min(common, a.tokens, b.tokens);
   const whole = own.b === undefined ? Number.POSITIVE_INFINITY : b.tokens * own.b;
@@ -51,24 +51,24 @@ const isOneModel = (a: Prompt, b: Prompt): boolean =>
 const ratioOf = ({ tokens }: Prompt, { usage }: SentFacts): number | undefined =>
   usage && tokens > 0 && promptTokens(usage) > 0 ? promptTokens(usage) / tokens : undefined;
 
-/** A prompt by what its own provider stated: up to its last marker it read and wrote, the rest is plain. */
+/** A prompt as its own provider counted it: up to its last marker it was read and written, the rest is uncached. */
 export const measured = (prompt: Prompt, sent: SentFacts): ((tokens: number) => number) | undefined => {
   const { usage } = sent;
   if (!usage || ratioOf(prompt, sent) === undefined) return undefined;
   const { keeping, statesWrites } = prompt.rules;
   const last = breakpointsOf(prompt).at(-1);
   const marked = last && prompt.pieces[last.index]?.end;
-  const isStated = statesWrites && !isUnasked(keeping) && writtenTokens(usage) > 0;
+  const isStated = statesWrites && !isAutomatic(keeping) && writtenTokens(usage) > 0;
   const points: readonly Point[] = [
-    // What is held under a name stands before all that the body says.
+    // A stored entry comes before everything in the body.
     [0, prompt.held ? usage.read : 0],
     ...(isStated && marked ? [[marked, usage.read + writtenTokens(usage)] as const] : []),
     [prompt.tokens, promptTokens(usage)],
   ];
-  return (tokens) => between(points, tokens);
+  return (tokens) => interpolate(points, tokens);
 };
 
-const between = (points: readonly Point[], tokens: number): number => {
+const interpolate = (points: readonly Point[], tokens: number): number => {
   const next = points.findIndex(([estimated], index) => index > 0 && tokens <= estimated);
   const [from, to] = [points[next - 1], points[next]];
   if (!from || !to) return points.at(-1)?.[1] ?? 0;

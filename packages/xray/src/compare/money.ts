@@ -1,29 +1,29 @@
 /** What did it cost to pay again for what could have been read?
- *  Invariant: the difference of two bills of the same request; where no price is known there is no money, and the weight
- *  in plain tokens is counted by the usual multipliers.
- *  Elsewhere: how many tokens (verdict.ts), prices (../prices.ts). */
+ *  Invariant: the difference between two bills of the same request; without a known price there is no money, and
+ *  base-input tokens are counted with the usual multipliers.
+ *  Elsewhere: how many tokens (verdict.ts), prices (@prefork/wire). */
 
 import { costOf, inputUnits, promptTokens, type Service, type Ttl, type Usage } from "@prefork/wire";
 import { SHORTEST_FIRST } from "@prefork/wire/internal";
 import { breakpointsOf, hasMarkers } from "./entries.ts";
-import { endOf, type Footing } from "./footing.ts";
+import { type CacheLookup, endOf } from "./lookup.ts";
 import type { Prompt } from "./piece.ts";
-import { isUnasked } from "./rules.ts";
+import { isAutomatic } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 
 export type XrayLoss = {
   readonly tokens: number;
-  /** In tokens of plain input. */
+  /** In base-input tokens. */
   readonly units: number;
-  /** Absent where the model has no known price. */
+  /** Absent if the model has no known price. */
   readonly usd?: number;
 };
 
-/** A few tokens for less than a hundredth of a cent: counted in every sum, and nobody's to mend. */
+/** A few tokens for less than a hundredth of a cent: included in every sum, but not worth fixing. */
 export const isNegligibleLoss = ({ tokens, usd = 0 }: XrayLoss): boolean => tokens < 16 && usd < 0.000_1;
 
 export const lossOf = (
-  footing: Footing,
+  footing: CacheLookup,
   tokens: number,
   terms: { readonly read: number; readonly sent: SentFacts },
 ): XrayLoss => {
@@ -49,11 +49,12 @@ export const serviceOf = (prompt: Prompt, at?: number): Service => ({
 
 const withoutOutput = (usage: Usage): Usage => ({ ...usage, output: 0 });
 
-/** By the rules: read up to one place, written up to the last long-lived marker and up to the last of all, plain behind. */
-const usageBy = ({ b, measure }: Footing, read: number): Usage => {
+/** By the rules: a cache read up to one position, a write up to the last long-lived marker and then up to the last
+ *  marker, the rest uncached. */
+const usageBy = ({ b, measure }: CacheLookup, read: number): Usage => {
   const total = Math.round(measure.b(b.tokens));
   const { keeping, minimum } = b.rules;
-  if (isUnasked(keeping)) return { plain: total - read, read, written: {}, output: 0 };
+  if (isAutomatic(keeping)) return { plain: total - read, read, written: {}, output: 0 };
   const written: Partial<Record<Ttl, number>> = {};
   const ends = breakpointsOf(b).map(({ index, ttl = "5m" }) => ({ ttl, end: Math.round(measure.b(endOf(b, index))) }));
   let from = read;
@@ -68,7 +69,7 @@ const usageBy = ({ b, measure }: Footing, read: number): Usage => {
   return { plain: total - from, read, written, output: 0 };
 };
 
-/** The same request, had it read so many tokens more: they are the first that it wrote. */
+/** The same request if it had read this many more tokens: the first ones that it wrote. */
 const moveToRead = (usage: Usage, tokens: number): Usage => {
   const written: Partial<Record<Ttl, number>> = { ...usage.written };
   let left = Math.min(tokens, promptTokens(usage) - usage.read);

@@ -1,27 +1,28 @@
 /** A prompt as its provider renders it, piece by piece, with a hash of everything up to each piece.
- *  Invariant: two prompts share a prefix exactly as far as their keys agree; markers, spelling and white space are in no
- *  key; a piece holds places in the body and no text of it.
- *  Elsewhere: cutting a body into pieces (anthropic.ts, openai.ts), what of them is kept (entries.ts). */
+ *  Invariant: two prompts share a prefix exactly as far as their keys agree; markers, formatting and white space are in
+ *  no key; a piece holds positions in the body and none of its text.
+ *  Elsewhere: cutting a body into pieces (anthropic.ts, openai.ts, gemini.ts), what is cached of them (entries.ts). */
 
 import { hash } from "node:crypto";
 import type { Ttl } from "@prefork/wire";
 import type { Body } from "./body.ts";
-import { type At, isStringHere, orderedText, stringAt, type TextRule, unorderedText } from "./places.ts";
 import type { Level, Parameter, Rules } from "./rules.ts";
+import { type BodyValue, isStringHere, type KeyOrderRule, orderedText, stringAt, unorderedText } from "./values.ts";
 
-/** What a model sees of a value: the letters of a string, JSON in its own order, or JSON whose order says nothing. */
-export type Field = { readonly name: string; readonly at: At; readonly form: "ordered" | "unordered" };
+/** What a model sees of a value: the text of a string, JSON in its own key order, or JSON whose key order does not
+ *  matter. */
+export type Field = { readonly name: string; readonly at: BodyValue; readonly form: "ordered" | "unordered" };
 
-/** A parameter that is not at its default. `at` is where it is said, if the body says it in one place. */
-export type Setting = { readonly name: Parameter; readonly text: string; readonly at?: At };
+/** A parameter that is not at its default. `at` is where it is set, if the body sets it in one place. */
+export type Setting = { readonly name: Parameter; readonly text: string; readonly at?: BodyValue };
 
 export type Piece = {
   readonly level: Level;
   /** `settings` opens each level; `tool`; or the type of a block. */
   readonly kind: string;
   readonly role: string;
-  /** The block; of settings nothing. */
-  readonly at?: At;
+  /** The block; absent for settings. */
+  readonly at?: BodyValue;
   readonly fields: readonly Field[];
   readonly settings: readonly Setting[];
   readonly tokens: number;
@@ -29,16 +30,16 @@ export type Piece = {
   readonly message?: number;
   /** A marker with this lifetime ends here. */
   readonly marker?: Ttl;
-  /** Could one? */
+  /** Could it carry a marker? */
   readonly markable: boolean;
-  /** An automatic entry can end here: the end of a message of the user, of results, or of the opening instructions. */
+  /** An automatic entry can end here: after a user message, a group of results, or the opening instructions. */
   readonly ending?: boolean;
-  /** Earlier thinking that the model leaves out just before this piece. */
-  readonly stripped?: At;
+  /** Earlier thinking that the model drops just before this piece. */
+  readonly stripped?: BodyValue;
 };
 
 export type PromptPiece = Piece & {
-  /** Everything up to and with this piece; this piece alone. */
+  /** The hash of everything up to and including this piece; of this piece alone. */
   readonly key: string;
   readonly own: string;
   /** Estimated tokens up to its end. */
@@ -48,31 +49,31 @@ export type PromptPiece = Piece & {
 export type Prompt = {
   readonly body: Body;
   readonly rules: Rules;
-  readonly text: TextRule;
+  readonly text: KeyOrderRule;
   readonly pieces: readonly PromptPiece[];
   readonly tokens: number;
-  /** Where pictures stand in it. */
-  readonly images: readonly At[];
-  /** The whole request is marked: its last block that can be. */
+  /** Where its images are. */
+  readonly images: readonly BodyValue[];
+  /** The whole request is marked, at its last block that can carry a marker. */
   readonly automatic?: Ttl;
-  /** No explicit markers but these count (OpenAI's explicit mode). */
+  /** Only explicit markers count (OpenAI's explicit mode). */
   readonly explicitOnly?: boolean;
-  /** It begins with an entry that its provider holds under a name: no body shows that, and only it is sure to be read. */
+  /** It begins with a stored entry that no body shows; only that entry is certain to be read. */
   readonly held?: true;
   readonly fast: boolean;
   readonly inUs: boolean;
   readonly notes: readonly string[];
 };
 
-/** What a field says, in one spelling. */
-export const fieldText = ({ at, form, name }: Field, rule: TextRule): string => {
+/** The normalised text of a field. */
+export const fieldText = ({ at, form, name }: Field, rule: KeyOrderRule): string => {
   const letters = stringAt(at);
   if (letters !== undefined) return letters;
   return form === "ordered" || rule.ordered.has(name) ? orderedText(at) : unorderedText(at, rule);
 };
 
-/** Lengths stand before values, so that no content can imitate a boundary. */
-const ownText = ({ level, role, kind, fields, settings }: Piece, rule: TextRule): string => {
+/** Values are preceded by their length, so that no content can imitate a boundary. */
+const ownText = ({ level, role, kind, fields, settings }: Piece, rule: KeyOrderRule): string => {
   const said = fields.map((field) => {
     const text = fieldText(field, rule);
     return `\n${field.name}:${isStringHere(field.at) ? "s" : "j"}${text.length}:${text}`;
@@ -81,8 +82,8 @@ const ownText = ({ level, role, kind, fields, settings }: Piece, rule: TextRule)
   return `${level}/${role}/${kind}${said.join("")}${set.join("")}`;
 };
 
-/** Keys chained from the first piece on. */
-export const chained = (pieces: readonly Piece[], rule: TextRule): readonly PromptPiece[] => {
+/** Hashes chained from the first piece on. */
+export const chainPieces = (pieces: readonly Piece[], rule: KeyOrderRule): readonly PromptPiece[] => {
   let key = "";
   let end = 0;
   return pieces.map((piece) => {
@@ -93,7 +94,7 @@ export const chained = (pieces: readonly Piece[], rule: TextRule): readonly Prom
   });
 };
 
-/** How many pieces both begin with. */
+/** The number of pieces that both begin with. */
 export const agreement = (a: Prompt, b: Prompt): number => {
   const shorter = Math.min(a.pieces.length, b.pieces.length);
   let [low, high] = [0, shorter];
@@ -105,7 +106,7 @@ export const agreement = (a: Prompt, b: Prompt): number => {
   return low;
 };
 
-/** Settings of one level that are not at their defaults, as the piece that opens it. */
+/** The settings of one level that are not at their defaults, as the piece that opens it. */
 export const settingsPiece = (level: Level, settings: readonly Setting[], { loses, defaults }: Rules): Piece => ({
   level,
   kind: "settings",

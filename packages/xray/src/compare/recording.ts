@@ -1,23 +1,23 @@
-/** Files of recorded requests: one body, or one a line, each alone or with what was recorded beside it.
- *  Invariant: a body is the very bytes that stand in the file; what is no recording is refused in one line that names the
- *  place.
+/** Files of recorded requests: one body, or one per line, each alone or with what was recorded about it.
+ *  Invariant: a body has exactly the bytes of the file; anything that is not a recording is refused in one line that
+ *  names the location.
  *  Elsewhere: what a body says (body.ts), reading the file (the command line). */
 
 import { InputError, type Json, type JsonObject } from "@prefork/wire";
 import { endOfValue, isArray, isObject, parseJson, skipSpace } from "@prefork/wire/internal";
-import { type At, isObjectHere, isStringHere, memberAt, membersAt, stringAt } from "./places.ts";
 import { readUsage, type SentFacts } from "./sent.ts";
+import { type BodyValue, isObjectHere, isStringHere, memberAt, membersAt, stringAt } from "./values.ts";
 
 export type RecordedBody = SentFacts & {
-  /** The file, and the line in it where there are several. */
+  /** The file, and the line number if there are several. */
   readonly name: string;
   readonly body: Buffer;
 };
 
-/** The requests of a file. A line may be a body, or an object with a `body` (or a `request`) and beside it `headers`,
- *  `usage` (or a `response` that has one), `startedAt`, `firstEventAt`, `endedAt`, and the `path` (or `url`) it was sent
- *  to. Those whose `response` has the `status` of an error are left out. Lines among others that are no JSON are left out
- *  too where somebody hears of it, and else refused. */
+/** The requests of a file. A line may be a body, or an object with a `body` (or a `request`) and optionally `headers`,
+ *  `usage` (or a `response` that has one), `startedAt`, `firstEventAt`, `endedAt`, and the `path` (or `url`) it was
+ *  sent to. Requests whose `response` has the `status` of an error are skipped. A line that is not JSON is reported to
+ *  `unreadable` and skipped; without that callback it is refused. */
 export const readRequests = (
   file: Uint8Array,
   name: string,
@@ -25,15 +25,15 @@ export const readRequests = (
 ): readonly RecordedBody[] =>
   valuesIn(file, name, unreadable)
     .filter(({ value }) => !isRefused(value))
-    .map(({ at, value, name: place }) => ({ name: place, ...sentFacts(value), body: bodyIn(at) }));
+    .map(({ at, value, name: place }) => ({ name: place, ...readSentFacts(value), body: bodyIn(at) }));
 
-/** What got no answer, or an error for one, left nothing behind. */
+/** A request that was refused or got no answer left nothing in the cache. */
 const isRefused = (value: Json): boolean => {
   const { status } = isObject(value) ? objectIn(value, "response") : {};
   return typeof status === "number" && (status === 0 || status >= 400);
 };
 
-/** What was stated of requests, in their order: usages, or objects as above without a body; null says nothing. */
+/** Reported facts about requests, in order: usages, or objects as above without a body; null states nothing. */
 export const readStated = (file: Uint8Array, name: string): readonly SentFacts[] =>
   valuesIn(file, name)
     .flatMap(({ value, name: place }) =>
@@ -44,17 +44,17 @@ export const readStated = (file: Uint8Array, name: string): readonly SentFacts[]
     .map(({ value, name: place }) => {
       if (value === null) return {};
       const usage = readUsage(value);
-      const facts = usage ? { usage } : isObject(value) ? sentFacts(value) : {};
+      const facts = usage ? { usage } : isObject(value) ? readSentFacts(value) : {};
       if (Object.keys(facts).length === 0) throw new InputError(`${place} states no usage and no time`);
       return facts;
     });
 
-type Value = { readonly at: At; readonly value: Json; readonly name: string };
+type Value = { readonly at: BodyValue; readonly value: Json; readonly name: string };
 
 const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const LINE_FEED = 0x0a;
 
-/** One value, or one a line. */
+/** One value, or one per line. */
 const valuesIn = (file: Uint8Array, name: string, unreadable?: (line: string) => void): readonly Value[] => {
   const given = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const bytes = given.subarray(0, 3).equals(MARK) ? given.subarray(3) : given;
@@ -73,7 +73,7 @@ const valuesIn = (file: Uint8Array, name: string, unreadable?: (line: string) =>
   });
 };
 
-/** The lines that say something. */
+/** The lines that are not blank. */
 const linesOf = (bytes: Buffer): readonly { readonly bytes: Buffer; readonly number: number }[] => {
   const lines: { bytes: Buffer; number: number }[] = [];
   for (let from = 0, number = 1; from < bytes.length; number += 1) {
@@ -100,8 +100,8 @@ const readValue = (bytes: Buffer, name: string): Value => {
   return { at: { bytes, start, end: endOfValue(bytes, start), path: "" }, value, name };
 };
 
-/** The body itself, or what holds it, at most three objects deep. */
-const bodyIn = (at: At): Buffer => {
+/** The body itself, or the object that contains it, at most three levels deep. */
+const bodyIn = (at: BodyValue): Buffer => {
   let here = at;
   for (let depth = 0; depth < 3; depth += 1) {
     const members = membersAt(here);
@@ -120,7 +120,7 @@ const objectIn = (object: JsonObject, key: string): JsonObject => {
   return isObject(value) ? value : {};
 };
 
-const sentFacts = (value: Json): SentFacts => {
+const readSentFacts = (value: Json): SentFacts => {
   if (!isObject(value)) return {};
   const [request, response] = [objectIn(value, "request"), objectIn(value, "response")];
   const answer = objectIn(response, "body");
@@ -130,7 +130,7 @@ const sentFacts = (value: Json): SentFacts => {
   const betas = betasIn(value.betas, isObject(value.headers) ? value.headers : request.headers);
   const startedAt = timeOf(value.startedAt);
   const firstEventAt = timeOf(value.firstEventAt);
-  const endedAt = isBrokenOff(value) ? Number.POSITIVE_INFINITY : timeOf(value.endedAt);
+  const endedAt = isInterrupted(value) ? Number.POSITIVE_INFINITY : timeOf(value.endedAt);
   const model = modelIn([value.path, value.url, request.path, request.url]);
   return {
     ...(usage ? { usage } : {}),
@@ -142,7 +142,7 @@ const sentFacts = (value: Json): SentFacts => {
   };
 };
 
-const isBrokenOff = ({ outcome }: JsonObject): boolean => outcome === "aborted" || outcome === "cut";
+const isInterrupted = ({ outcome }: JsonObject): boolean => outcome === "aborted" || outcome === "cut";
 
 /** Some providers have the model in the address of a request. */
 const modelIn = (addresses: readonly (Json | undefined)[]): string | undefined =>
@@ -152,13 +152,13 @@ const modelIn = (addresses: readonly (Json | undefined)[]): string | undefined =
 export const modelAt = (address: string): string | undefined =>
   /\/models\/([^/:?#]+):(?:stream)?[gG]enerateContent\b/.exec(address)?.[1];
 
-/** Milliseconds, or a time as ISO 8601 spells it. */
+/** Milliseconds, or an ISO 8601 time. */
 const timeOf = (value: Json | undefined): number | undefined => {
   const time = typeof value === "string" ? Date.parse(value) : value;
   return typeof time === "number" && Number.isFinite(time) ? time : undefined;
 };
 
-/** Headers without betas say that there were none. */
+/** Headers without betas mean that there were none. */
 const betasIn = (listed: Json | undefined, headers: Json | undefined): readonly string[] | undefined => {
   if (isArray(listed)) return listed.filter((beta) => typeof beta === "string");
   if (!isObject(headers)) return undefined;

@@ -1,18 +1,18 @@
-/** How many tokens of one prompt had another already written, wherever they stand?
- *  Invariant: what is new in the second prompt is never counted, what both say is counted once, an edited piece counts
- *  as repeated where at least half of it is the same.
- *  Elsewhere: why they were not read (diff.ts). */
+/** How many tokens of one prompt were already in another one, wherever they are?
+ *  Invariant: new content of the second prompt is never counted, shared content is counted once, and an edited piece
+ *  counts as repeated if at least half of it is the same.
+ *  Elsewhere: why they were not read (verdict.ts). */
 
+import { commonEnd, commonStart } from "./location.ts";
 import { fieldText, type PromptPiece } from "./piece.ts";
-import type { TextRule } from "./places.ts";
-import { commonEnd, commonStart } from "./spot.ts";
 import { toolName } from "./tool-differences.ts";
+import type { KeyOrderRule } from "./values.ts";
 
 export type Repeated = {
   readonly tokens: number;
-  /** How many pieces are repeated letter for letter. */
+  /** How many pieces are repeated exactly. */
   readonly exactly: number;
-  /** The piece in which both begin to differ counts among them. */
+  /** The piece in which the prompts diverge is one of them. */
   readonly first: boolean;
 };
 
@@ -21,7 +21,7 @@ const isSettings = ({ kind }: PromptPiece): boolean => kind === "settings";
 export const repeatedTokens = (
   ours: readonly PromptPiece[],
   theirs: readonly PromptPiece[],
-  rule: TextRule,
+  rule: KeyOrderRule,
 ): Repeated => {
   const known = new Map<string, PromptPiece[]>();
   for (const piece of ours.toReversed()) {
@@ -42,11 +42,11 @@ export const repeatedTokens = (
     }
   }
   const left = ours.filter((piece) => !used.has(piece));
-  const cut = cutAnew(left, fresh, rule);
+  const cut = recutSystemTokens(left, fresh, rule);
   const isWhole = (piece: PromptPiece): boolean => cut === 0 || !isSystemText(piece);
   const [ourWhole, theirWhole] = [left.filter(isWhole), fresh.filter(isWhole)];
-  const edited = [...pairedUp(ourWhole, theirWhole), ...renamedTools(ourWhole, theirWhole)].filter(([one, other]) =>
-    alike(one, other, rule),
+  const edited = [...pairPieces(ourWhole, theirWhole), ...renamedTools(ourWhole, theirWhole)].filter(([one, other]) =>
+    areSimilarPieces(one, other, rule),
   );
   return {
     tokens: edited.reduce((sum, [one, other]) => sum + Math.min(one.tokens, other.tokens), tokens + cut),
@@ -57,29 +57,33 @@ export const repeatedTokens = (
 
 const isSystemText = ({ level, kind }: PromptPiece): boolean => level === "system" && kind === "text";
 
-/** Tokens of a system text that says the same in more or fewer blocks; 0 if it says something else. */
-const cutAnew = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[], rule: TextRule): number => {
+/** Tokens of a system text that is the same but divided into more or fewer blocks; 0 if the text differs. */
+const recutSystemTokens = (
+  ours: readonly PromptPiece[],
+  theirs: readonly PromptPiece[],
+  rule: KeyOrderRule,
+): number => {
   const [one, other] = [ours.filter(isSystemText), theirs.filter(isSystemText)];
   if (one.length === other.length || one.length === 0 || other.length === 0) return 0;
   const said = (pieces: readonly PromptPiece[]): string => pieces.map((piece) => textOf(piece, rule)).join("");
   const tokens = (pieces: readonly PromptPiece[]): number => pieces.reduce((sum, piece) => sum + piece.tokens, 0);
-  return areAlike(said(one), said(other)) ? Math.min(tokens(one), tokens(other)) : 0;
+  return areSimilar(said(one), said(other)) ? Math.min(tokens(one), tokens(other)) : 0;
 };
 
-type Two = readonly [PromptPiece, PromptPiece];
+type PiecePair = readonly [PromptPiece, PromptPiece];
 
-/** Pieces of one sort in their order; tools by their names. */
-const pairedUp = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[]): readonly Two[] => {
+/** Pieces of the same kind in order; tools by name. */
+const pairPieces = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[]): readonly PiecePair[] => {
   const sorts = new Map<string, PromptPiece[]>();
   for (const piece of ours) {
-    const sort = sortOf(piece);
+    const sort = kindOf(piece);
     const sorted = sorts.get(sort);
     if (sorted) sorted.push(piece);
     else sorts.set(sort, [piece]);
   }
   const taken = new Map<string, number>();
-  return theirs.flatMap((piece): readonly Two[] => {
-    const sort = sortOf(piece);
+  return theirs.flatMap((piece): readonly PiecePair[] => {
+    const sort = kindOf(piece);
     const at = taken.get(sort) ?? 0;
     taken.set(sort, at + 1);
     const partner = sorts.get(sort)?.[at];
@@ -87,50 +91,50 @@ const pairedUp = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[]):
   });
 };
 
-/** Tools whose names only one side has, in their order. */
-const renamedTools = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[]): readonly Two[] => {
+/** Tools whose names only one side has, in order. */
+const renamedTools = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[]): readonly PiecePair[] => {
   const named = (list: readonly PromptPiece[]): ReadonlySet<string> =>
     new Set(list.flatMap((piece) => (piece.kind === "tool" ? toolName(piece) : [])));
   const [mine, others] = [named(ours), named(theirs)];
   const gone = ours.filter((piece) => piece.kind === "tool" && !others.has(toolName(piece)));
   const come = theirs.filter((piece) => piece.kind === "tool" && !mine.has(toolName(piece)));
-  return come.flatMap((piece, index): readonly Two[] => {
+  return come.flatMap((piece, index): readonly PiecePair[] => {
     const partner = gone[index];
     return partner ? [[partner, piece]] : [];
   });
 };
 
-const sortOf = (piece: PromptPiece): string =>
+const kindOf = (piece: PromptPiece): string =>
   `${piece.level}/${piece.role}/${piece.kind}/${piece.kind === "tool" ? toolName(piece) : ""}`;
 
-/** Which call it is says nothing about what it says. */
+/** The id of a call says nothing about its content. */
 const IDS = new Set(["id", "tool_use_id", "call_id", "tool_call_id"]);
 
-const textOf = ({ fields }: PromptPiece, rule: TextRule): string =>
+const textOf = ({ fields }: PromptPiece, rule: KeyOrderRule): string =>
   fields
     .filter(({ name }) => !IDS.has(name))
     .map((field) => fieldText(field, rule))
     .join("\n");
 
-/** Pictures are never half the same. */
-const alike = (one: PromptPiece, other: PromptPiece, rule: TextRule): boolean => {
+/** Two pictures are never similar. */
+const areSimilarPieces = (one: PromptPiece, other: PromptPiece, rule: KeyOrderRule): boolean => {
   if (one.kind === "image") return false;
-  return areAlike(textOf(one, rule), textOf(other, rule));
+  return areSimilar(textOf(one, rule), textOf(other, rule));
 };
 
-const areAlike = (a: string, b: string): boolean => {
+const areSimilar = (a: string, b: string): boolean => {
   const start = commonStart(a, b);
   return start + commonEnd(a, b, start) >= Math.max(a.length, b.length) / 2;
 };
 
-/** Do both say the same again after the letters in which they differ? Else they only begin alike. */
-const endsAlike = (one: PromptPiece, other: PromptPiece, rule: TextRule): boolean => {
+/** Are both the same again after the characters in which they differ? Otherwise they only begin the same way. */
+const endSimilarly = (one: PromptPiece, other: PromptPiece, rule: KeyOrderRule): boolean => {
   const [a, b] = [textOf(one, rule), textOf(other, rule)];
   return a === b || commonEnd(a, b, commonStart(a, b)) >= Math.max(a.length, b.length) / 2;
 };
 
-/** One call, or the result of one call, said in two ways: nobody goes on in other words there. */
-const isSameCall = (one: PromptPiece, other: PromptPiece, rule: TextRule): boolean => {
+/** The same call, or the result of the same call, with different content: that is an edit and not a new direction. */
+const isSameCall = (one: PromptPiece, other: PromptPiece, rule: KeyOrderRule): boolean => {
   const idOf = ({ fields }: PromptPiece): string | undefined => {
     const id = fields.find(({ name }) => IDS.has(name));
     return id && fieldText(id, rule);
@@ -139,9 +143,9 @@ const isSameCall = (one: PromptPiece, other: PromptPiece, rule: TextRule): boole
   return one.kind === other.kind && id !== undefined && id === idOf(other);
 };
 
-/** Two conversations part: is it one that was edited, or are these two that each go on in their own words? Edited, if
- *  what followed stands there again. */
-export const isEdited = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[], rule: TextRule): boolean => {
+/** Two conversations diverge: was one edited, or do they continue with different text? Edited, if what followed occurs
+ *  again. */
+export const isEdited = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[], rule: KeyOrderRule): boolean => {
   const [one, other] = [ours[0], theirs[0]];
   if (!one || !other) return false;
   if (isSameCall(one, other, rule)) return true;
@@ -153,9 +157,9 @@ export const isEdited = (ours: readonly PromptPiece[], theirs: readonly PromptPi
   if (exactly > 0 && exactly * 4 >= blocks) return true;
   if (!first) return false;
   // Two short questions that resemble each other are two questions.
-  if (isTail && one === ours.at(-1) && Math.min(one.tokens, other.tokens) < TYPED) return false;
-  return tokens > Math.min(one.tokens, other.tokens) || endsAlike(one, other, rule);
+  if (isTail && one === ours.at(-1) && Math.min(one.tokens, other.tokens) < TYPED_TOKENS) return false;
+  return tokens > Math.min(one.tokens, other.tokens) || endSimilarly(one, other, rule);
 };
 
-/** More tokens than people type twice. */
-const TYPED = 200;
+/** More tokens than people would type twice. */
+const TYPED_TOKENS = 200;

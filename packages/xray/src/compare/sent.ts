@@ -1,6 +1,7 @@
-/** What is known of a request beside its body: when it was sent, what its provider counted.
- *  Invariant: parts of a usage never overlap, whoever's words they were in; what is not stated stays absent.
- *  Elsewhere: what it changes (footing.ts). */
+/** What is known about a request besides its body: when it was sent, what its provider counted.
+ *  Invariant: the parts of a usage never overlap, in whatever format they were reported; what is not reported stays
+ *  absent.
+ *  Elsewhere: what it changes (lookup.ts). */
 
 import {
   anthropic,
@@ -16,22 +17,22 @@ import {
 import { isObject, plainChat, SHORTEST_FIRST } from "@prefork/wire/internal";
 
 export type SentFacts = {
-  /** As a provider states it will do too. */
+  /** A usage in a provider's own format is accepted too. */
   readonly usage?: Usage;
-  /** When it was sent, in milliseconds of one clock for all requests. */
+  /** When it was sent, in milliseconds on one clock for all requests. */
   readonly startedAt?: number;
-  /** When its answer began, and when it was complete: from one or the other on others can read what it wrote. Never, if
-   *  it broke off. */
+  /** When its answer began, and when it was complete: others can read what it wrote from one of these moments on.
+   *  Infinity if it was cut off. */
   readonly firstEventAt?: number;
   readonly endedAt?: number;
-  /** Where the body does not name it: as the address said that it was sent to. */
+  /** The model in the request's address, if the body does not name it. */
   readonly model?: string;
-  /** Compared only where both requests state them. */
+  /** Compared only if both requests have them. */
   readonly betas?: readonly string[];
 };
 
-/** What a caller states, whoever's words its usage is in. */
-export const statedFacts = (sent: SentFacts, name: string): SentFacts => {
+/** The caller's facts, with a usage in any known format. */
+export const readStatedFacts = (sent: SentFacts, name: string): SentFacts => {
   if (sent.usage === undefined) return sent;
   const usage = readUsage(sent.usage as unknown as Json);
   if (usage) return { ...sent, usage };
@@ -40,14 +41,15 @@ export const statedFacts = (sent: SentFacts, name: string): SentFacts => {
   );
 };
 
-/** A usage as Anthropic, OpenAI (both formats), DeepSeek, Gemini or this package states it; undefined for anything else. */
+/** A usage as Anthropic, OpenAI (both formats), DeepSeek, Gemini or this package reports it; undefined for anything
+ *  else. */
 export const readUsage = (value: Json | undefined): Usage | undefined => {
   if (!isObject(value)) return undefined;
   return ownUsage(value) ?? FORMATS.find(({ figures }) => figures.some((name) => isFigure(value[name])))?.read(value);
 };
 
-/** Each format by a figure that only it has, in the order in which they are tried: OpenAI's `input_tokens` is a total,
- *  Anthropic's is what its cache figures leave over. */
+/** Each format by a figure that only it has, in the order of trying. OpenAI's `input_tokens` is a total; Anthropic's
+ *  excludes its cache figures. */
 const FORMATS: readonly { readonly figures: readonly string[]; readonly read: Protocol["usage"] }[] = [
   { figures: ["cache_read_input_tokens", "cache_creation_input_tokens"], read: anthropic.usage },
   { figures: ["input_tokens"], read: openaiResponses.usage },

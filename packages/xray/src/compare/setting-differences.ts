@@ -1,18 +1,21 @@
-/** Which parameters of two prompts differ, and where are they said?
- *  Invariant: only those that are in the key and not at their defaults; one difference a parameter.
- *  Elsewhere: reading them (anthropic-settings.ts, openai-settings.ts), which level each one loses (rules.ts). */
+/** Which parameters of two prompts differ, and where are they set?
+ *  Invariant: only parameters that are in the key and not at their defaults; one difference per parameter.
+ *  Elsewhere: reading them (anthropic.ts, openai.ts, gemini.ts), which level each one invalidates (vendors.ts). */
 
 import type { XrayCause } from "./cause.ts";
 import { locate, type Pair } from "./locate.ts";
+import { gapInside, type LocatedDifference, wholeLocation } from "./location.ts";
 import type { Prompt, Setting } from "./piece.ts";
-import { type At, itemsAt, memberAt, membersAt, rawText, stringAt } from "./places.ts";
 import type { Level, Parameter } from "./rules.ts";
-import { gapInside, type Located, wholePlace } from "./spot.ts";
+import { type BodyValue, itemsAt, memberAt, membersAt, rawText, stringAt } from "./values.ts";
 
 const settingsAt = ({ pieces }: Prompt, level: Level): readonly Setting[] =>
   pieces.find((piece) => piece.level === level && piece.kind === "settings" && piece.at === undefined)?.settings ?? [];
 
-export const settingDifferences = (pair: Pair, level: Level): readonly (Located & { readonly cause: XrayCause })[] => {
+export const settingDifferences = (
+  pair: Pair,
+  level: Level,
+): readonly (LocatedDifference & { readonly cause: XrayCause })[] => {
   const [ours, theirs] = [settingsAt(pair.a, level), settingsAt(pair.b, level)];
   const order = Object.keys(pair.b.rules.loses);
   const names = [...new Set([...theirs, ...ours].map(({ name }) => name))];
@@ -35,7 +38,7 @@ const quoted = (setting: Setting | undefined, name: Parameter): string => {
   return text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
 };
 
-/** The rest of their entries may be credentials. */
+/** The rest of their entries may contain credentials. */
 const serverNames = ({ at }: Setting): string =>
   (at ? itemsAt(at) : []).map((server) => stringAt(memberAt(membersAt(server), "name")) ?? "").join(", ");
 
@@ -47,7 +50,7 @@ const KEYS: Readonly<Partial<Record<Parameter, string>>> = {
   cached_content: "cachedContent",
 };
 
-/** Gateways choose one of several servers by it, and keep nothing by it themselves. */
+/** Gateways use it to choose a server, and do not cache by it themselves. */
 const isRouting = (name: Parameter, { body }: Prompt): boolean =>
   name === "session_id" || (name === "cache_key" && /claude/i.test(body.model));
 
@@ -70,22 +73,23 @@ const settingCause = (b: Prompt, one: Setting | undefined, other: Setting | unde
   }
 };
 
-const settingPlaces = ({ a, b }: Pair, one: Setting | undefined, other: Setting | undefined): Located => {
+const settingPlaces = ({ a, b }: Pair, one: Setting | undefined, other: Setting | undefined): LocatedDifference => {
   if (one?.at && other?.at) return locate(one.at, other.at, { form: "unordered", rule: b.text });
   return {
     path: other?.at?.path ?? one?.at?.path ?? other?.name ?? one?.name ?? "",
-    a: one?.at ? wholePlace(one.at) : gapInside(a.body.root),
-    b: other?.at ? wholePlace(other.at) : gapInside(b.body.root),
+    a: one?.at ? wholeLocation(one.at) : gapInside(a.body.root),
+    b: other?.at ? wholeLocation(other.at) : gapInside(b.body.root),
   };
 };
 
-/** How many images there are is in the key of the messages; the first that only one side has is pointed at. */
-const imagesDifference = ({ a, b }: Pair): Located & { readonly cause: XrayCause } => {
+/** The number of images is in the key of the messages; the location is the first image that only one side has. */
+const imagesDifference = ({ a, b }: Pair): LocatedDifference & { readonly cause: XrayCause } => {
   const isAdded = b.images.length > a.images.length;
   const [fewer, more] = isAdded ? [a, b] : [b, a];
   const known = new Set(fewer.images.map(rawText));
-  const extra: At = more.images.find((image) => !known.has(rawText(image))) ?? more.images.at(-1) ?? more.body.root;
-  const [there, gap] = [wholePlace(extra), gapInside(fewer.body.root)];
+  const extra: BodyValue =
+    more.images.find((image) => !known.has(rawText(image))) ?? more.images.at(-1) ?? more.body.root;
+  const [there, gap] = [wholeLocation(extra), gapInside(fewer.body.root)];
   return {
     cause: { kind: "images", change: isAdded ? "added" : "removed", count: more.images.length - fewer.images.length },
     path: extra.path,

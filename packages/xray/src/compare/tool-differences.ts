@@ -1,15 +1,15 @@
-/** How do two lists of tools differ: added, removed, in another order, or one of them changed?
+/** How do two lists of tools differ: added, removed, reordered, or changed?
  *  Invariant: the first difference in order decides, and names the tool.
  *  Elsewhere: the other levels (differences.ts). */
 
 import type { XrayCause } from "./cause.ts";
 import { gapBefore, type Pair, withinPieces } from "./locate.ts";
+import { type LocatedDifference, wholeLocation } from "./location.ts";
 import type { PromptPiece } from "./piece.ts";
-import { memberAt, membersAt, stringAt, unorderedText } from "./places.ts";
-import { type Located, wholePlace } from "./spot.ts";
+import { memberAt, membersAt, stringAt, unorderedText } from "./values.ts";
 import { volatileIn } from "./volatile.ts";
 
-/** Tools of a provider's own may have a type and no name. */
+/** A provider's own tools may have a type and no name. */
 export const toolName = ({ at }: PromptPiece): string => {
   const members = at ? membersAt(at) : [];
   const called = memberAt(members, "function");
@@ -22,7 +22,7 @@ export type ToolLists = { readonly ours: readonly PromptPiece[]; readonly theirs
 export const toolDifference = (
   pair: Pair,
   { ours, theirs }: ToolLists,
-): (Located & { readonly cause: XrayCause }) | undefined => {
+): (LocatedDifference & { readonly cause: XrayCause }) | undefined => {
   let index = 0;
   while (index < ours.length && index < theirs.length && ours[index]?.own === theirs[index]?.own) index += 1;
   const [one, other] = [ours[index], theirs[index]];
@@ -42,7 +42,7 @@ export const toolDifference = (
       cause: { kind: "tools-added", tools },
       path: added.path,
       a: gapBefore(pair.a, ours, index),
-      b: wholePlace(added),
+      b: wholeLocation(added),
     };
   }
   if (removed) {
@@ -51,19 +51,19 @@ export const toolDifference = (
     return {
       cause: { kind: "tools-removed", tools },
       path: removed.path,
-      a: wholePlace(removed),
+      a: wholeLocation(removed),
       b: gapBefore(pair.b, theirs, index),
     };
   }
   if (one?.at && other?.at) {
     const tool = toolName(one);
     const cause = { kind: "tools-reordered", tool, from: index, to: theirNames.indexOf(tool, index) } as const;
-    return { cause, path: other.at.path, a: wholePlace(one.at), b: wholePlace(other.at) };
+    return { cause, path: other.at.path, a: wholeLocation(one.at), b: wholeLocation(other.at) };
   }
-  return onlyOne(pair, { ours, theirs }, index);
+  return repeatedTool(pair, { ours, theirs }, index);
 };
 
-/** The same tool under another name: what it is for, or what it takes, is the same. */
+/** The same tool under another name: its description or its schema is the same. */
 const isRenamed = ({ a, b }: Pair, one: PromptPiece, other: PromptPiece): boolean => {
   const said = ({ at }: PromptPiece, rule: Pair["a"]["text"], key: string): string => {
     const members = at ? membersAt(at) : [];
@@ -74,14 +74,18 @@ const isRenamed = ({ a, b }: Pair, one: PromptPiece, other: PromptPiece): boolea
   };
   return ["description", "input_schema", "parameters", "parametersJsonSchema"].some((key) => {
     const text = said(one, a.text, key);
-    return text.length >= TELLING && text === said(other, b.text, key);
+    return text.length >= LONG_ENOUGH && text === said(other, b.text, key);
   });
 };
 
-/** Shorter ones, such as a schema without properties, many tools have. */
-const TELLING = 60;
+/** Shorter texts, such as a schema without properties, are common to many tools. */
+const LONG_ENOUGH = 60;
 
-const changedTool = (pair: Pair, one: PromptPiece, other: PromptPiece): Located & { readonly cause: XrayCause } => {
+const changedTool = (
+  pair: Pair,
+  one: PromptPiece,
+  other: PromptPiece,
+): LocatedDifference & { readonly cause: XrayCause } => {
   const located = withinPieces(one, other, pair);
   const base = located.path.startsWith(other.at?.path ?? "-") ? other.at?.path : one.at?.path;
   const volatile = volatileIn(located.a, located.b);
@@ -92,16 +96,16 @@ const changedTool = (pair: Pair, one: PromptPiece, other: PromptPiece): Located 
   };
 };
 
-/** A tool that is there twice on one side. */
-const onlyOne = (
+/** A tool that occurs twice on one side. */
+const repeatedTool = (
   pair: Pair,
   { ours, theirs }: ToolLists,
   index: number,
-): (Located & { readonly cause: XrayCause }) | undefined => {
+): (LocatedDifference & { readonly cause: XrayCause }) | undefined => {
   const [one, other] = [ours[index], theirs[index]];
   const extra = one ?? other;
   if (!extra?.at) return undefined;
-  const place = wholePlace(extra.at);
+  const place = wholeLocation(extra.at);
   return {
     cause: { kind: one ? "tools-removed" : "tools-added", tools: [toolName(extra)] },
     path: extra.at.path,

@@ -1,22 +1,24 @@
-/** Requests that go on arriving: which earlier one does each repeat most of, and what of all that was kept does it read?
- *  Invariant: requests come in about the order in which they were sent; what any of them left in the cache counts for every
- *  later one; what is remembered is bounded: whole bodies up to a size, of older ones hashes and sizes, of the oldest
- *  nothing.
- *  Elsewhere: two requests (diff.ts), keeping every step (chain.ts), what is left of a body (thin.ts). */
+/** Requests that keep arriving: which earlier one does each repeat most of, and what does it read of everything that
+ *  was cached?
+ *  Invariant: requests come in roughly the order in which they were sent; what any of them left in the cache counts for
+ *  every later one; memory is bounded: whole bodies up to a size, only hashes and sizes of older ones, nothing of the
+ *  oldest.
+ *  Elsewhere: two requests (diff.ts), keeping every step (chain.ts). */
 
 import { LIFETIME_MS, promptTokens, type Recording, type Service } from "@prefork/wire";
 import { type Body, readBody } from "./body.ts";
 import { type Compared, compare, promptOf, type Xray, type XrayOptions } from "./diff.ts";
-import { type Entry, entriesOf, isExpired } from "./footing.ts";
+import { type Entry, entriesOf, isExpired } from "./lookup.ts";
 import { measured } from "./measure.ts";
 import { serviceOf } from "./money.ts";
 import { agreement, type Prompt, type PromptPiece } from "./piece.ts";
-import type { At } from "./places.ts";
 import type { SentFacts } from "./sent.ts";
 import { toolName } from "./tool-differences.ts";
+import type { BodyValue } from "./values.ts";
 
-/** `starts`: shares no message with any earlier one. `extends`: begins with all of it. `changes`: goes on from it with
- *  something changed. `forks`: parts from it, or goes on where another already did. `returns`: is the beginning of it. */
+/** `starts`: shares no message with any earlier one. `extends`: begins with all of it. `changes`: continues it with
+ *  something changed. `forks`: diverges from it, or continues where another one already did. `returns`: is the
+ *  beginning of it. */
 export type XrayRelation = "starts" | "repeats" | "extends" | "changes" | "forks" | "returns";
 
 export type XrayStep = {
@@ -24,34 +26,34 @@ export type XrayStep = {
   readonly relation: XrayRelation;
   readonly lineage: number;
   readonly model: string;
-  /** How it is served, where that changes its price. */
+  /** How it is served, if that changes its price. */
   readonly service: Service;
-  /** Tokens of its prompt, as stated or estimated. */
+  /** Tokens of its prompt, as reported or estimated. */
   readonly prompt: number;
   /** The earlier request it is compared with. */
   readonly against?: number;
-  /** The one whose whole prompt it begins with, or that was the first to name the entry it names (itself, where it was),
-   *  and the tokens of that. */
+  /** The request whose whole prompt it begins with, or the first one to name the same stored entry (possibly itself),
+   *  and that prompt's tokens. */
   readonly grewFrom?: number;
   readonly inherited?: number;
   readonly xray?: Xray;
 };
 
 export type TrailOptions = XrayOptions & {
-  /** How many requests can be compared with; the oldest go first. */
+  /** How many requests are remembered for comparison; the oldest are forgotten first. */
   readonly remembers?: number; // default: 200
-  /** How many bytes of bodies are kept to show where they differ; the latest body always is. */
+  /** How many bytes of bodies are kept to show differences; the latest body is always kept. */
   readonly bodyBytes?: number; // default: 64 MiB
 };
 
-/** `index` is one that no request had before. */
+/** `index` must be unique. */
 export type TrailFacts = SentFacts & { readonly index: number };
 
 const REMEMBERED = 200;
 const BODY_BYTES = 64 * 1024 * 1024;
-const MOST_ALIKE = 4;
+const MOST_SIMILAR = 4;
 const MOST_LATEST = 16;
-/** How much of a prompt may repeat by chance what another one says. */
+/** How much of a prompt may repeat another one by chance. */
 const CHANCE_TOKENS = 32;
 const CHANCE_SHARE = 0.01;
 
@@ -63,7 +65,7 @@ type Remembered = {
   /** Bytes of its body that are kept. */
   readonly bytes: number;
 };
-type Grown = { readonly index: number; readonly relation: XrayRelation };
+type LineageStep = { readonly index: number; readonly relation: XrayRelation };
 type Lineage = { readonly id: number; last: number; isForked: boolean };
 
 export class Trail {
@@ -71,14 +73,14 @@ export class Trail {
   readonly #remembered = new Map<number, Remembered>();
   readonly #lineages = new Map<number, Lineage>();
   readonly #entries = new Map<string, Entry>();
-  /** The latest request that has a piece with this key; that ends in one; that has this piece, wherever it stands. */
+  /** The latest request that contains a piece with this key; that ends with it; that contains this piece anywhere. */
   readonly #reached = new Map<string, number>();
   readonly #ends = new Map<string, number>();
   readonly #seen = new Map<string, number>();
   readonly #nextLineage: () => number;
   #bytes = 0;
 
-  /** Several trails can number their lineages together. */
+  /** Several trails can share the numbering of their lineages. */
   constructor(options: TrailOptions = {}, nextLineage = counter()) {
     this.#options = options;
     this.#nextLineage = nextLineage;
@@ -88,7 +90,7 @@ export class Trail {
     return this.addRead(readBody(body, `request ${facts.index + 1}`, facts.model), facts);
   }
 
-  /** One that has been read already. */
+  /** Adds a body that has already been read. */
   addRead(body: Body, { index, ...sent }: TrailFacts): XrayStep {
     const prompt = promptOf(body, this.#options, sent.betas);
     const best = this.#bestFor(prompt);
@@ -96,7 +98,7 @@ export class Trail {
     this.#shareHeld(prompt, index);
     const grown = prompt.pieces.findLast(({ key }) => this.#ends.has(key));
     const grewFrom = this.#ends.get(grown?.key ?? "");
-    const inherited = Math.round(inheritedBy(grown?.end ?? 0, { prompt, sent, compared }));
+    const inherited = Math.round(inheritedTokens(grown?.end ?? 0, { prompt, sent, compared }));
     const relation = best && compared ? relationOf(best.prompt, prompt, compared) : "starts";
     const lineage = this.#lineageFor({ index, relation }, best);
     const isFork = relation === "extends" && lineage.isForked && best?.lineage !== lineage.id;
@@ -113,13 +115,13 @@ export class Trail {
     };
     const bytes = prompt.body.root.bytes.length;
     this.#remember({ index, prompt, sent, lineage: lineage.id, bytes }, compared?.footing.live ?? -1);
-    // All of it stands in the longer one, which is what later requests are compared with.
+    // The longer request contains all of it, and later requests are compared with that one.
     if (best && (step.relation === "extends" || step.relation === "repeats")) this.#drop(best.index);
     this.#makeRoom(index);
     return step;
   }
 
-  /** Whoever names an entry that the provider holds begins with it: the first of them stands for it. */
+  /** Every request that names a stored entry begins with it, and the first of them represents it. */
   #shareHeld({ held, pieces }: Prompt, index: number): void {
     const { key } = pieces[0] ?? {};
     if (held && key !== undefined && !this.#ends.has(key)) this.#ends.set(key, index);
@@ -130,8 +132,8 @@ export class Trail {
     return compare({ a: best.prompt, b, known: this.#entries, sent: { a: best.sent, b: sent }, reading });
   }
 
-  /** The one it repeats most of; of equals the one with the longest common prefix, then with the least else, then the
-   *  latest. */
+  /** The request that it repeats most of. Ties go to the longest common prefix, then to the least other content, then
+   *  to the latest. */
   #bestFor(prompt: Prompt): Remembered | undefined {
     const { protocol } = prompt.body;
     const at = prompt.pieces.findLastIndex(({ key, at: place }) => place !== undefined && this.#reached.has(key));
@@ -147,7 +149,7 @@ export class Trail {
     const weighed = candidates.map((candidate) => {
       const overlap = overlapOf(candidate.prompt, counts);
       const shared = agreement(candidate.prompt, prompt);
-      // Whoever goes on from all of it does so, whatever few words it repeats of somebody else.
+      // A request that continues all of an earlier one belongs to it, whatever few words it repeats of another.
       const isWhole = shared === candidate.prompt.pieces.length;
       const weight = overlap + (isWhole ? CHANCE_TOKENS + prompt.tokens * CHANCE_SHARE : 0);
       return { candidate, weight, rest: candidate.prompt.tokens - overlap, shared };
@@ -162,7 +164,7 @@ export class Trail {
     return weighed[0]?.candidate;
   }
 
-  /** The few that were the last to say most of what this one says. */
+  /** The few requests that most recently contained most of this one's pieces. */
   #alike({ pieces }: Prompt): readonly Remembered[] {
     const tokens = new Map<number, number>();
     for (const piece of pieces) {
@@ -171,11 +173,11 @@ export class Trail {
     }
     return [...tokens]
       .sort(([, one], [, other]) => other - one)
-      .slice(0, MOST_ALIKE)
+      .slice(0, MOST_SIMILAR)
       .flatMap(([index]) => this.#remembered.get(index) ?? []);
   }
 
-  #lineageFor({ index, relation }: Grown, best: Remembered | undefined): Lineage {
+  #lineageFor({ index, relation }: LineageStep, best: Remembered | undefined): Lineage {
     const of = best && this.#lineages.get(best.lineage);
     const goesOn =
       relation === "repeats" ||
@@ -189,7 +191,7 @@ export class Trail {
     return lineage;
   }
 
-  /** A read keeps the entry that was read alive, and no shorter one below it. */
+  /** A read renews the entry that was read, but no shorter one before it. */
   #remember(request: Remembered, read: number): void {
     const { prompt, sent, index, bytes } = request;
     const { startedAt } = sent;
@@ -207,10 +209,10 @@ export class Trail {
     const left = entriesOf(prompt, sent, read);
     const [whole] = left.values();
     for (const [written, entry] of [...left, ...(whole && common ? [[common, whole] as const] : [])])
-      this.#entries.set(written, renewed(this.#entries.get(written), entry));
+      this.#entries.set(written, renewEntry(this.#entries.get(written), entry));
   }
 
-  /** Where units are kept, what this prompt and an earlier one have in common becomes one too. */
+  /** If the provider keeps units, the common part of this prompt and an earlier one becomes one too. */
   #commonUnit({ pieces, rules }: Prompt): string | undefined {
     if (rules.keeping.kind !== "units") return undefined;
     return pieces.findLast(({ key, at }) => at !== undefined && this.#reached.has(key))?.key;
@@ -232,11 +234,12 @@ export class Trail {
       if (this.#bytes <= bodyBytes || request.index === latest) break;
       if (request.bytes === 0) continue;
       this.#bytes -= request.bytes;
-      this.#remembered.set(request.index, { ...request, prompt: thinned(request.prompt), bytes: 0 });
+      this.#remembered.set(request.index, { ...request, prompt: withoutBody(request.prompt), bytes: 0 });
     }
   }
 
-  /** Whatever no later request has too. The oldest go first, so what another one has was reached after it. */
+  /** Forgets everything that no later request contains. The oldest are forgotten first, so shared pieces belong to a
+   *  later request. */
   #forget({ index, prompt, lineage }: Remembered): void {
     this.#drop(index);
     for (const { key, own } of prompt.pieces) {
@@ -251,10 +254,10 @@ export class Trail {
   }
 }
 
-type Grew = { readonly prompt: Prompt; readonly sent: SentFacts; readonly compared: Compared | undefined };
+type InheritedTerms = { readonly prompt: Prompt; readonly sent: SentFacts; readonly compared: Compared | undefined };
 
-/** Provider's tokens of what it grew from, up to so many that are estimated. */
-const inheritedBy = (end: number, { prompt, sent, compared }: Grew): number =>
+/** The provider's tokens of what it grew from, up to this many estimated ones. */
+const inheritedTokens = (end: number, { prompt, sent, compared }: InheritedTerms): number =>
   compared && compared.footing.shared > 0 ? compared.footing.measure.b(end) : (measured(prompt, sent)?.(end) ?? end);
 
 const counter = (): (() => number) => {
@@ -264,8 +267,8 @@ const counter = (): (() => number) => {
 
 const later = (one: number | undefined, other: number): number => Math.max(one ?? other, other);
 
-/** Written once more: an entry that still lived is there already, and lives as long as anyone paid for. */
-const renewed = (there: Entry | undefined, entry: Entry): Entry => {
+/** An entry that is written again while it still lives keeps the longest lifetime that anyone paid for. */
+const renewEntry = (there: Entry | undefined, entry: Entry): Entry => {
   if (there === undefined || isExpired(there, entry.usedAt)) return entry;
   const lives = ({ ttl }: Entry): number => (ttl === undefined ? 0 : LIFETIME_MS[ttl]);
   const readableAt = there.readableAt ?? entry.readableAt;
@@ -296,7 +299,7 @@ const countsOf = ({ pieces }: Prompt): ReadonlyMap<string, number> => {
   return counts;
 };
 
-/** Tokens of pieces that both have, wherever they stand. */
+/** Tokens of pieces that both contain anywhere. */
 const overlapOf = ({ pieces }: Prompt, counts: ReadonlyMap<string, number>): number => {
   const left = new Map(counts);
   return pieces.reduce((sum, { own, tokens }) => {
@@ -311,9 +314,9 @@ const overlapOf = ({ pieces }: Prompt, counts: ReadonlyMap<string, number>): num
 
 const NOTHING = Buffer.alloc(0);
 
-const emptied = ({ path }: At): At => ({ bytes: NOTHING, start: 0, end: 0, path });
+const emptyValue = ({ path }: BodyValue): BodyValue => ({ bytes: NOTHING, start: 0, end: 0, path });
 
-const named = (piece: PromptPiece, { path }: At): At => {
+const toolNameOnly = (piece: PromptPiece, { path }: BodyValue): BodyValue => {
   const bytes = Buffer.from(JSON.stringify({ name: toolName(piece) }));
   return { bytes, start: 0, end: bytes.length, path };
 };
@@ -324,17 +327,17 @@ const thinPiece = (piece: PromptPiece): PromptPiece => {
     ...piece,
     fields: [],
     settings: settings.map(({ name, text }) => ({ name, text })),
-    ...(at ? { at: piece.kind === "tool" ? named(piece, at) : emptied(at) } : {}),
-    ...(stripped ? { stripped: emptied(stripped) } : {}),
+    ...(at ? { at: piece.kind === "tool" ? toolNameOnly(piece, at) : emptyValue(at) } : {}),
+    ...(stripped ? { stripped: emptyValue(stripped) } : {}),
   };
 };
 
-export const thinned = (prompt: Prompt): Prompt => {
+export const withoutBody = (prompt: Prompt): Prompt => {
   const { body, pieces, images } = prompt;
   return {
     ...prompt,
-    body: { ...body, root: emptied(body.root), members: [] },
+    body: { ...body, root: emptyValue(body.root), members: [] },
     pieces: pieces.map(thinPiece),
-    images: images.map(emptied),
+    images: images.map(emptyValue),
   };
 };

@@ -1,7 +1,8 @@
-/** Which cache rules hold for a body, by its format and its model?
- *  Invariant: everything here is data from what vendors publish; where they are silent the dearer reading stands, so that
- *  nothing is called readable that may not be. A gateway passes a model's own rules on: its name decides, not the format.
- *  Elsewhere: what the fields mean (rules.ts), what they do to a prompt (entries.ts), prices (../models.ts). */
+/** Which cache rules apply to a body, by its format and its model?
+ *  Invariant: everything here is data from what vendors publish; if they are silent, the more expensive reading
+ *  applies, so that nothing is called readable that may not be. A gateway passes on a model's own rules, so the model's
+ *  name decides and not the format.
+ *  Elsewhere: what the fields mean (rules.ts), what they mean for a prompt (entries.ts), prices (@prefork/wire). */
 
 import { LOOK_BACK, type ModelFacts, modelFacts } from "@prefork/wire";
 import { gptVersion, hasBreakpoints } from "@prefork/wire/internal";
@@ -9,10 +10,10 @@ import type { XrayProtocol } from "./body.ts";
 import type { Keeping, Level, Rules } from "./rules.ts";
 
 export type RuleOptions = {
-  /** Whose rules and prices, where the body's own model is in no table. */
+  /** Use this model's rules and prices if the body's own model is unknown. */
   readonly model?: string;
   readonly models?: ReadonlyMap<string, ModelFacts>;
-  /** The body carries `cache_control`, whatever its format. */
+  /** The body contains `cache_control`, whatever its format. */
   readonly marked: boolean;
 };
 
@@ -38,7 +39,7 @@ const UNKNOWN_MINIMUM = 1_024;
 
 // --- Anthropic -------------------------------------------------------------------------------------------------------
 
-/** The last ones are gateways': which of several servers is asked. */
+/** The last two are for gateways, which use them to choose a server. */
 const anthropicLoses: Rules["loses"] = {
   model: "tools",
   speed: "tools",
@@ -60,7 +61,7 @@ const anthropicLoses: Rules["loses"] = {
 const ADAPTIVE = '{"type":"adaptive"}';
 const DISABLED = '{"type":"disabled"}';
 
-/** What a model does without a `thinking` of its own; absent where that is not published. */
+/** What a model does without a `thinking` parameter; undefined if that is not published. */
 const thinkingDefault = (id: string): string | undefined => {
   if (/^claude-(?:fable|mythos)-5|^claude-opus-5-5$/.test(id)) return ADAPTIVE;
   return /^claude-(?:opus-5|sonnet-5|haiku-5)/.test(id) || id === "" ? undefined : DISABLED;
@@ -139,7 +140,7 @@ const openaiRules = ({ model, facts }: VendorTerms): Omit<Rules, "protocol"> => 
 
 // --- those who cache by themselves -----------------------------------------------------------------------------------
 
-/** Who takes markers uses either those or what it keeps by itself. */
+/** An endpoint that accepts markers uses either those or its automatic cache. */
 const automaticRules = (
   { marked, facts }: VendorTerms,
   own: Partial<Omit<Rules, "protocol">>,
@@ -161,7 +162,7 @@ const automaticRules = (
 
 const UNIT = 64;
 
-/** Which settings are in the key nobody has published: here all of them. Building a unit takes "seconds". */
+/** It is not published which settings are in the key, so all of them count. Building a unit takes "seconds". */
 const deepseekRules = (terms: VendorTerms): Omit<Rules, "protocol"> =>
   automaticRules(terms, {
     levels: SYSTEM_FIRST,
@@ -186,7 +187,7 @@ const minimaxRules = (terms: VendorTerms): Omit<Rules, "protocol"> => {
     defaults: { tool_choice: "auto" },
     keeping: takesMarkers ? MARKERS_SINGLY : BY_PIECE,
     defaultTtl: takesMarkers ? "5m" : undefined,
-    // Users report that it says 0 of what it writes.
+    // Users report that it reports 0 for what it writes.
     statesWrites: false,
     minimum: 512,
   });
@@ -199,7 +200,7 @@ const dashscopeRules = (terms: VendorTerms): Omit<Rules, "protocol"> =>
     minimum: 1_024,
   });
 
-/** In which steps and from when on it keeps by itself is not published. */
+/** It is not published in which steps and from when on its automatic cache works. */
 const geminiRules = (terms: VendorTerms): Omit<Rules, "protocol"> =>
   automaticRules(terms, {
     loses: { ...openaiLoses, cached_content: "tools", tool_choice: "tools" },
@@ -226,7 +227,7 @@ const FORMATS: Readonly<Record<XrayProtocol, Vendor>> = {
   gemini: "gemini",
 };
 
-/** By the name of the model, also where a gateway serves it; by the format where that says nothing. */
+/** By the name of the model, also behind a gateway; otherwise by the format. */
 const vendorOf = (protocol: XrayProtocol, model: string): Vendor =>
   NAMES.find(([pattern]) => pattern.test(model))?.[1] ?? FORMATS[protocol];
 
@@ -237,9 +238,9 @@ const RULES: Readonly<Record<Vendor, (terms: VendorTerms) => Omit<Rules, "protoc
   deepseek: deepseekRules,
   minimax: minimaxRules,
   dashscope: dashscopeRules,
-  // They say that they cache, and no more.
+  // They say that they cache, and nothing more.
   silent: (terms) => automaticRules(terms, {}),
-  // Mostly engines that people run themselves: what is computed is there.
+  // Mostly self-hosted engines: what was computed is available.
   other: (terms) => automaticRules(terms, { readable: "first-event" }),
 };
 

@@ -1,48 +1,49 @@
 /** Why did the second request not read what the first one wrote, and how many tokens is that?
- *  Invariant: bytes are asked first, then times, then markers; a difference is blamed only if something behind it was
- *  kept and stands there again; two conversations that part in their own words have lost nothing but what no marker kept.
- *  Elsewhere: what was kept and found (footing.ts), the differences (differences.ts), the words (cause.ts). */
+ *  Invariant: bytes are checked first, then times, then markers; a difference is blamed only if something after it was
+ *  cached and occurs again; two conversations that diverge into different text have lost nothing except what no marker
+ *  kept.
+ *  Elsewhere: what was cached and found (lookup.ts), the differences (differences.ts), the sentences (cause.ts). */
 
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import type { XrayCause } from "./cause.ts";
 import type { Difference } from "./differences.ts";
 import { breakpointsOf, distanceTo } from "./entries.ts";
-import { type Entry, endOf, type Footing, isExpired, isRaced } from "./footing.ts";
+import { type CacheLookup, type Entry, endOf, isExpired, isRaced } from "./lookup.ts";
 import type { Prompt } from "./piece.ts";
 import { isEdited, repeatedTokens } from "./repeated.ts";
-import { isUnasked, type Rules } from "./rules.ts";
+import { isAutomatic, type Rules } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 
 export type Verdict = {
   readonly cause: XrayCause;
   /** Tokens that were paid for again, as the second provider counts them. */
   readonly lost: number;
-  /** Tokens read: as stated, or by the rules. */
+  /** Tokens read: as reported, or by the rules. */
   readonly read: number;
   readonly also: readonly XrayCause[];
 };
 
-export type Terms = {
-  readonly footing: Footing;
-  /** Those that are none of two conversations going on in their own words (`realOnes`). */
+export type VerdictTerms = {
+  readonly footing: CacheLookup;
+  /** Without requests that merely continue with different text (`realDifferences`). */
   readonly differences: readonly Difference[];
   readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
 };
 
-/** The least share of an expected read that counts as read: all but noise where the provider counted, half of an
+/** The smallest share of an expected read that counts as read: all but noise if the provider counted, half of an
  *  estimate. */
-const MET = 0.995;
+const MET_SHARE = 0.995;
 const MET_ESTIMATE = 0.5;
 
-export const verdictOf = (terms: Terms): Verdict => {
+export const verdictOf = (terms: VerdictTerms): Verdict => {
   const { footing, sent } = terms;
   const ruled = byRules(terms);
-  const [expected, sure] = [readBy(footing, footing.live), readBy(footing, footing.sure)];
+  const [expected, sure] = [readTokens(footing, footing.live), readTokens(footing, footing.sure)];
   const read = sent.b.usage?.read ?? expected;
   const [more, less] = [Math.max(0, read - expected), Math.max(0, sure - read)];
-  const isShort = sent.b.usage !== undefined && read < sure * (isCounted(terms) ? MET : MET_ESTIMATE);
+  const isShort = sent.b.usage !== undefined && read < sure * (isCounted(terms) ? MET_SHARE : MET_ESTIMATE);
   if (ruled.cause.kind === "none" && isShort) return { ...ruled, cause: { kind: "unexplained" }, lost: less, read };
-  // Where both were counted, what was not read of the part that stands before a change was paid for again with the rest.
+  // If both were counted, whatever was not read before a change was paid for again together with the rest.
   const isKnown = isShort || (ruled.lost > 0 && sent.a.usage !== undefined && sent.b.usage !== undefined);
   const lost = Math.max(0, ruled.lost - more + (isKnown ? less : 0));
   return lost > 0 ? { ...ruled, lost, read } : { ...ruled, cause: nothingLost(terms, read), lost: 0, read };
@@ -51,70 +52,71 @@ export const verdictOf = (terms: Terms): Verdict => {
 /** No model has a higher minimum. */
 const HIGHEST_MINIMUM = 4_096;
 
-/** A read that nobody stated is sure only where the model is known to keep so little. */
-const nothingLost = ({ footing, sent }: Terms, read: number): XrayCause => {
+/** A read that was not reported is certain only if the model is known to cache such short prompts. */
+const nothingLost = ({ footing, sent }: VerdictTerms, read: number): XrayCause => {
   const isGuess = sent.b.usage === undefined && !footing.b.rules.isMinimumKnown && read > 0 && read < HIGHEST_MINIMUM;
   return isGuess ? { kind: "none", unless: "too-short" } : { kind: "none" };
 };
 
-/** The provider itself stated how long the prefix is that should have been read: all that the first request left. */
-const isCounted = ({ footing, sent }: Terms): boolean =>
+/** The provider itself reported the length of the prefix that should have been read: everything the first request
+ *  left. */
+const isCounted = ({ footing, sent }: VerdictTerms): boolean =>
   sent.a.usage !== undefined && footing.sure >= 0 && (footing.sure === footing.kept || footing.b.held === true);
 
-/** Whole steps, where its provider counts in such. */
-const stepped = ({ rules }: Prompt, tokens: number): number => {
+/** Rounded down to whole steps, if the provider counts in steps. */
+const roundToStep = ({ rules }: Prompt, tokens: number): number => {
   const { keeping } = rules;
   const step = keeping.kind === "everything" || keeping.kind === "units" ? keeping.step : "piece";
   return step === "piece" ? Math.round(tokens) : Math.floor(tokens / step) * step;
 };
 
 /** Tokens up to the end of a piece of the second prompt, as they would be read. */
-export const readBy = ({ b, measure, shared, partly }: Footing, index: number): number =>
-  index < 0 ? 0 : stepped(b, measure.b(endOf(b, index) + (index === shared - 1 ? partly : 0)));
+export const readTokens = ({ b, measure, shared, partly }: CacheLookup, index: number): number =>
+  index < 0 ? 0 : roundToStep(b, measure.b(endOf(b, index) + (index === shared - 1 ? partly : 0)));
 
-/** What the first request left behind, as stated or by the rules. */
-export const keptBy = ({ footing, sent }: Pick<Terms, "footing" | "sent">): number => {
+/** What the first request left in the cache, as reported or by the rules. */
+export const keptTokens = ({ footing, sent }: Pick<VerdictTerms, "footing" | "sent">): number => {
   const { a, kept, measure } = footing;
   const { usage } = sent.a;
-  if (isUnasked(a.rules.keeping)) {
+  if (isAutomatic(a.rules.keeping)) {
     const whole = usage ? promptTokens(usage) : Math.round(measure.a(a.tokens));
-    return kept < 0 ? 0 : stepped(a, whole);
+    return kept < 0 ? 0 : roundToStep(a, whole);
   }
   return usage && a.rules.statesWrites ? usage.read + writtenTokens(usage) : Math.round(measure.a(endOf(a, kept)));
 };
 
 // --- by the rules ----------------------------------------------------------------------------------------------------
 
-type Ruled = Omit<Verdict, "read">;
+type RuleVerdict = Omit<Verdict, "read">;
 
-const byRules = (terms: Terms): Ruled =>
-  nothingKept(terms) ?? changed(terms) ?? tooLateOrEarly(terms) ?? outOfReach(terms);
+const byRules = (terms: VerdictTerms): RuleVerdict =>
+  nothingKept(terms) ?? changedPrompt(terms) ?? tooLateOrEarly(terms) ?? outOfReach(terms);
 
 const pathAt = ({ pieces }: Prompt, index: number): string => pieces[index]?.at?.path ?? "the end";
 
 const causesOf = (differences: readonly Difference[]): readonly XrayCause[] => differences.map(({ cause }) => cause);
 
-/** All that both say, wherever it stands, up to a piece of the first prompt: as it would have been read, had nothing
- *  stood in the way. */
-const repeatedFrom = (footing: Footing, read: number, until: number): number => {
+/** Everything that both contain, anywhere, up to a piece of the first prompt: what would have been read without the
+ *  differences. */
+const repeatedFrom = (footing: CacheLookup, read: number, until: number): number => {
   const { a, b, measure } = footing;
   const { tokens } = repeatedTokens(a.pieces.slice(read + 1, until + 1), b.pieces.slice(read + 1), b.text);
   const before = measure.b(endOf(b, read));
   const whole = before + Math.min(tokens, Math.max(0, endOf(a, until) - endOf(b, read))) * measure.repeated;
-  return isUnasked(b.rules.keeping)
-    ? Math.max(0, stepped(b, whole) - readBy(footing, read))
+  return isAutomatic(b.rules.keeping)
+    ? Math.max(0, roundToStep(b, whole) - readTokens(footing, read))
     : Math.round(tokens * measure.repeated);
 };
 
-/** Where a marker was needed, and what it is called there. */
-const missingIn = (request: "a" | "b", prompt: Prompt, at: number): XrayCause => {
+/** Where a marker was needed, and in which form. */
+const missingMarker = (request: "a" | "b", prompt: Prompt, at: number): XrayCause => {
   const { pieces, rules } = prompt;
   const cause = { kind: "marker-missing", in: request, at: pathAt(prompt, at) } as const;
   if (rules.keeping.kind !== "endings") return cause;
   return { ...cause, form: pieces[at]?.markable ? "breakpoint" : "developer-message" };
 };
 
-const nothingKept = (terms: Terms): Ruled | undefined => {
+const nothingKept = (terms: VerdictTerms): RuleVerdict | undefined => {
   const { footing, differences } = terms;
   const { a, kept, measure } = footing;
   if (kept >= 0) return undefined;
@@ -125,7 +127,7 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
   if (last === undefined) {
     const at = footing.sharedEnd >= 0 ? footing.sharedEnd : a.pieces.findLastIndex(({ markable }) => markable);
     const lost = repeated(a.pieces.length);
-    return { cause: missingIn("a", a, at), lost, also };
+    return { cause: missingMarker("a", a, at), lost, also };
   }
   const tokens = Math.round(measure.a(endOf(a, last.index)));
   const { minimum } = a.rules;
@@ -133,14 +135,16 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
   return { cause: tokens < minimum ? { kind: "below-minimum", minimum, tokens } : { kind: "unexplained" }, lost, also };
 };
 
-/** Differences that are none of two conversations going on in their own words: what stood behind them is there again. */
-export const realOnes = (footing: Footing, differences: readonly Difference[]): readonly Difference[] => {
+/** Drops differences between conversations that merely continue with different text: a real difference has the same
+ *  content after it again. */
+export const realDifferences = (footing: CacheLookup, differences: readonly Difference[]): readonly Difference[] => {
   const { a, b, shared, measure, kept } = footing;
   if (differences.length === 0) return [];
   const { tokens } = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
   const start = endOf(b, shared - 1);
   const same = start + tokens;
-  // Had nothing changed, less would not have been read; a few words that two agents both were asked are no prompt.
+  // Less would not have been read even without changes, and a few words that two agents were both asked are not a
+  // prompt.
   const isEnough =
     tokens > 0 &&
     (measure.b(start) + tokens * measure.repeated >= b.rules.minimum || (kept >= 0 && same >= b.tokens / 2));
@@ -149,7 +153,7 @@ export const realOnes = (footing: Footing, differences: readonly Difference[]): 
   return differences.filter((difference) => isReal(footing, difference, isEnough));
 };
 
-const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, isEnough: boolean): boolean => {
+const isReal = ({ a, b }: CacheLookup, { level, isSetting, cause }: Difference, isEnough: boolean): boolean => {
   if (level !== "messages" || isSetting || cause.kind === "thinking-dropped") return isEnough;
   if (cause.kind === "message-edited" && cause.change === "block-removed") return true;
   const [ours, theirs] = [a, b].map(({ pieces }) => pieces.filter((piece) => piece.level === level && piece.at));
@@ -159,10 +163,10 @@ const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, isEn
   return isEdited(ours.slice(from), theirs.slice(from), b.text);
 };
 
-const isMendable = ({ cause, lost }: Ruled): boolean => lost > 0 && cause.kind !== "below-minimum";
+const isMendable = ({ cause, lost }: RuleVerdict): boolean => lost > 0 && cause.kind !== "below-minimum";
 
-/** Something that was kept stands behind a difference. */
-const changed = (terms: Terms): Ruled | undefined => {
+/** Something cached comes after a difference. */
+const changedPrompt = (terms: VerdictTerms): RuleVerdict | undefined => {
   const { footing, differences } = terms;
   const [first, ...later] = differences;
   if (first === undefined || footing.kept < footing.shared) return undefined;
@@ -172,13 +176,13 @@ const changed = (terms: Terms): Ruled | undefined => {
   return { cause: first.cause, lost, also: [...causesOf(later), ...(isMendable(reach) ? [reach.cause] : [])] };
 };
 
-const tooLateOrEarly = (terms: Terms): Ruled | undefined => {
+const tooLateOrEarly = (terms: VerdictTerms): RuleVerdict | undefined => {
   const { footing, sent } = terms;
   const { b, found, live, known } = footing;
   const entry = known.get(b.pieces[found]?.key ?? "");
   if (found === live || entry === undefined) return undefined;
   const cause = timeCause(entry, sent.b.startedAt ?? 0, b.rules);
-  return cause && { cause, lost: readBy(footing, found) - readBy(footing, live), also: [] };
+  return cause && { cause, lost: readTokens(footing, found) - readTokens(footing, live), also: [] };
 };
 
 const timeCause = (entry: Entry, at: number, { longerTtl, readable, settleMs }: Rules): XrayCause | undefined => {
@@ -189,22 +193,22 @@ const timeCause = (entry: Entry, at: number, { longerTtl, readable, settleMs }: 
   return isRaced(entry, at) ? { kind: "raced", afterMs: at - usedAt, ...until } : undefined;
 };
 
-/** The shared part was not kept up to its end, or what was kept is not found. */
-const outOfReach = ({ footing }: Terms): Ruled => {
+/** The shared part was not cached to its end, or the entry was not found. */
+const outOfReach = ({ footing }: VerdictTerms): RuleVerdict => {
   const { a, b, known, found, sharedEnd, shared, measure } = footing;
-  const none: Ruled = { cause: { kind: "none" }, lost: 0, also: [] };
+  const none: RuleVerdict = { cause: { kind: "none" }, lost: 0, also: [] };
   const { keeping, minimum } = b.rules;
   if (keeping.kind === "everything" && found >= 0) return none;
   const common = measure.b(endOf(b, sharedEnd));
   const tokens = Math.round(common);
-  const lost = stepped(b, common) - readBy(footing, found);
+  const lost = roundToStep(b, common) - readTokens(footing, found);
   if (lost <= 0) return none;
   if (tokens < minimum) return { cause: { kind: "below-minimum", minimum, tokens }, lost, also: [] };
   if (keeping.kind === "units") return { cause: { kind: "unit-missing", at: pathAt(a, sharedEnd) }, lost, also: [] };
   const entry = b.pieces.slice(0, shared).findLastIndex(({ key }) => known.has(key));
-  if (entry <= found) return { cause: missingIn("a", a, sharedEnd), lost, also: [] };
+  if (entry <= found) return { cause: missingMarker("a", a, sharedEnd), lost, also: [] };
   const [runs, singly] = [distanceTo(b, entry, "runs"), distanceTo(b, entry, "singly")];
-  if (runs === undefined || singly === undefined) return { cause: missingIn("b", b, entry), lost, also: [] };
+  if (runs === undefined || singly === undefined) return { cause: missingMarker("b", b, entry), lost, also: [] };
   const of = keeping.kind === "endings" ? ({ of: "endings" } as const) : {};
   return { cause: { kind: "look-back-exceeded", positions: { runs, singly }, ...of }, lost, also: [] };
 };

@@ -1,6 +1,6 @@
-/** Is what differs a thing that differs every time: a date, a time, an id, a hash, a path, a number?
- *  Invariant: both sides must be of that sort; the word around the difference decides, not the letters that differ.
- *  Elsewhere: finding the letters (locate.ts), what to do about it (cause.ts). */
+/** Is the difference something that changes every time: a date, a time, an id, a hash, a path, a number?
+ *  Invariant: both sides must be of that kind; the word around the difference decides, not the characters that differ.
+ *  Elsewhere: finding the characters (locate.ts), what to do about it (cause.ts). */
 
 export type Volatile = "date" | "time" | "id" | "hash" | "path" | "number";
 
@@ -8,7 +8,7 @@ const DAYS = "mon(?:day)?|tues?(?:day)?|wed(?:nesday)?|thu(?:rs)?(?:day)?|fri(?:
 const MONTHS =
   "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?";
 
-const SORTS: readonly (readonly [Volatile, RegExp])[] = [
+const PATTERNS: readonly (readonly [Volatile, RegExp])[] = [
   ["date", /(?:^|[^\d])(?:19|20)\d\d[-/.]\d{1,2}[-/.]\d{1,2}|^\d{1,2}[-/.]\d{1,2}[-/.](?:19|20)?\d\d$/],
   ["date", new RegExp(`^(?:${DAYS}|${MONTHS})$`, "i")],
   ["time", /^T?\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?$|^1\d{9}$|^1\d{12}$/],
@@ -26,11 +26,11 @@ export type Differing = {
   readonly after: string;
 };
 
-/** Letters of one written thing: what stands between spaces, quotes and brackets. */
+/** Characters of one word: everything between spaces, quotes and brackets. */
 const WORD = /[\w:/.\\+~#%-]/;
 const LONGEST = 160;
 
-/** Words may run on across the edge of what is shown of them: both sides are cut alike. */
+/** Words may continue past the quoted text; both sides are cut at the same point. */
 const wordAround = ({ before, text, after }: Differing): string => {
   let from = before.length;
   while (from > 0 && WORD.test(before[from - 1] as string)) from -= 1;
@@ -40,9 +40,11 @@ const wordAround = ({ before, text, after }: Differing): string => {
 };
 
 const sortsOf = (word: string): readonly Volatile[] =>
-  word === "" || word.length > LONGEST ? [] : SORTS.filter(([, pattern]) => pattern.test(word)).map(([sort]) => sort);
+  word === "" || word.length > LONGEST
+    ? []
+    : PATTERNS.filter(([, pattern]) => pattern.test(word)).map(([sort]) => sort);
 
-/** A day and its month: `Monday, 5 January 2026` has the number of a date in it. */
+/** In `Monday, 5 January 2026` the number belongs to a date. */
 const isDateNumber = ({ before, after }: Differing): boolean =>
   new RegExp(`(?:${MONTHS})\\.? \\d*$`, "i").test(before) ||
   new RegExp(`^\\d*(?:st|nd|rd|th)?,? (?:${MONTHS})\\b`, "i").test(after);
@@ -55,7 +57,7 @@ export const volatileIn = (a: Differing, b: Differing): Volatile | undefined => 
   return sort ?? dateInside(a.text, b.text);
 };
 
-/** Several words that differ at once: `Monday, 5 January` against `Tuesday, 6 January`. */
+/** Several words differ at once: `Monday, 5 January` and `Tuesday, 6 January`. */
 const dateInside = (a: string, b: string): Volatile | undefined => {
   const pattern = new RegExp(`\\b(?:${DAYS}|${MONTHS})\\b|\\b(?:19|20)\\d\\d-\\d\\d-\\d\\d\\b`, "i");
   const short = a.length <= LONGEST && b.length <= LONGEST;

@@ -1,8 +1,8 @@
-/** What do the requests that pass say of the cache: who goes on from whom, what was read, what was lost and why?
- *  Invariant: requests enter in the order in which they were sent, each when it is known what its provider counted, and
- *  only one that takes very long is overtaken; one that cannot be understood is counted by what was wrong with it, and
- *  stops nobody; no clock, no thread, no socket.
- *  Elsewhere: comparing (../xray/), sums (tally.ts), where this runs (thread.ts). */
+/** What do the passing requests show about the cache: which continues which, what was read, what was lost and why?
+ *  Invariant: requests are analysed in the order in which they were sent, each when its provider's count is known; only
+ *  a request that takes very long is overtaken. One that cannot be understood is counted by its error and does not stop
+ *  the others. No clock, no thread, no socket.
+ *  Elsewhere: comparing (../compare), sums (tally.ts), where this runs (thread.ts). */
 
 import { InputError, type Json, type ModelFacts, modelFacts, type Usage, writtenTokens } from "@prefork/wire";
 import { decodeWhole, heldConversation, isObject } from "@prefork/wire/internal";
@@ -15,10 +15,10 @@ import {
   xrayCauseWords,
 } from "../compare/index.ts";
 import { AnswerReader } from "./answer-reader.ts";
-import type { AnalysisReport, Answered, Asked, Ended, TapMessage } from "./messages.ts";
+import type { AnalysisReport, AnswerMessage, EndMessage, RequestMessage, TapMessage } from "./messages.ts";
 import type { Loss, MissReport, Outcome, ProxyEvent } from "./report.ts";
 import { protocolOf } from "./route.ts";
-import { Counts, Tally } from "./tally.ts";
+import { NameCounts, Tally } from "./tally.ts";
 
 /** A request and its answer, as they are recorded. */
 export type Exchange = {
@@ -37,23 +37,23 @@ export type Exchange = {
 };
 
 export type AnalysisOptions = TrailOptions & {
-  /** Longer bodies, and longer events of an answer, are not looked at. */
+  /** Longer bodies, and longer events of an answer, are not analysed. */
   readonly bodyLimit: number;
-  readonly told: (event: ProxyEvent) => void;
-  /** So many bytes are not needed any more. */
-  readonly released: (bytes: number) => void;
-  readonly recorded?: (exchange: Exchange) => void;
+  readonly onEvent: (event: ProxyEvent) => void;
+  /** This many bytes are no longer needed. */
+  readonly onReleased: (bytes: number) => void;
+  readonly record?: (exchange: Exchange) => void;
 };
 
 type Flight = {
-  readonly asked: Omit<Asked, "body">;
+  readonly asked: Omit<RequestMessage, "body">;
   readonly number: number;
-  /** Requests of one account at one place, in one format: only these share a cache. */
+  /** Requests of one account to one address in one format: only these share a cache. */
   readonly trail: string;
   body: Uint8Array | undefined;
   /** Bytes that were handed over for it. */
   readonly held: number;
-  answered?: Answered;
+  answered?: AnswerMessage;
   reader?: AnswerReader;
   usage?: Usage;
   step?: XrayStep;
@@ -65,22 +65,22 @@ type Flight = {
 };
 
 const NO_LOSS: Loss = { tokens: 0, units: 0 };
-/** How long those sent later wait for one that is not answered, or does not say what it read: in that time it would have
- *  begun to write what they race for. */
+/** How long later requests wait for one that has no answer or no usage yet: within that time it would have begun to
+ *  write the entry that they race for. */
 const PATIENCE_MS = 30_000;
-/** The one that was quiet longest is forgotten. */
+/** The trail that has been idle longest is forgotten. */
 const MOST_TRAILS = 8;
 
 export class Analysis {
   readonly #options: AnalysisOptions;
   readonly #flights = new Map<number, Flight>();
-  /** Those of each trail that have not entered, in the order in which they were sent. */
+  /** The requests of each trail that are not analysed yet, in the order in which they were sent. */
   readonly #waiting = new Map<string, Flight[]>();
   readonly #trails = new Map<string, Trail>();
   readonly #tally = new Tally();
-  readonly #failed = new Counts();
-  readonly #notLookedAt = new Counts();
-  readonly #errors = new Counts();
+  readonly #failed = new NameCounts();
+  readonly #notLookedAt = new NameCounts();
+  readonly #errors = new NameCounts();
   readonly #idle: (() => void)[] = [];
   #numbers = 0;
   #lineages = 0;
@@ -99,7 +99,7 @@ export class Analysis {
       if (message.type !== "asked" && message.bytes) this.#hear(flight, message.bytes);
       if (message.type === "ended") this.#end(flight, message);
     } catch (error) {
-      this.#errors.add(nameOf(error));
+      this.#errors.add(errorName(error));
     }
   }
 
@@ -130,14 +130,14 @@ export class Analysis {
     for (const done of this.#idle.splice(0)) done();
   }
 
-  /** Something else went wrong that a reader of the report should know. */
+  /** Counts an error from elsewhere that belongs in the report. */
   failed(name: string): void {
     this.#errors.add(name);
   }
 
   // --- a request and its answer ----------------------------------------------------------------------------------------
 
-  #ask({ body, ...asked }: Asked): void {
+  #ask({ body, ...asked }: RequestMessage): void {
     const { id, wire, account, upstream } = asked;
     this.#numbers += 1;
     const trail = `${wire} ${account} ${upstream}`;
@@ -154,26 +154,26 @@ export class Analysis {
     else this.#waiting.set(trail, [flight]);
   }
 
-  #answer(flight: Flight, { bytes: _first, ...answered }: Answered): void {
+  #answer(flight: Flight, { bytes: _first, ...answered }: AnswerMessage): void {
     flight.answered = answered;
     const { asked } = flight;
     if (!isGood(answered.status)) return;
     flight.isRead = false;
     const protocol = protocolOf(asked.wire, asked.upstream);
-    // Only here usage comes first; and when others can read it, is known by then.
+    // Only this format reports usage first, and by then it is known when others can read the entry.
     const isKnownEarly = asked.wire === "anthropic-messages" && protocol.readable !== "complete";
     flight.reader = new AnswerReader({
       protocol,
       contentType: answered.contentType,
       encoding: answered.encoding,
       limit: this.#options.bodyLimit,
-      keepsText: this.#options.recorded !== undefined,
-      counted: (usage) => {
+      keepsText: this.#options.record !== undefined,
+      onUsage: (usage) => {
         flight.usage = usage;
-        // With what was read and written the first report is complete; what was said is counted later.
+        // The first report has the cache read and write; the output is counted later.
         if (isKnownEarly) this.#settle(flight);
       },
-      ended: (failure) => {
+      onEnd: (failure) => {
         flight.isRead = true;
         if (failure !== undefined && flight.outcome === "complete") this.#errors.add(failure);
         this.#close(flight);
@@ -183,18 +183,18 @@ export class Analysis {
 
   #hear({ reader }: Flight, bytes: Uint8Array): void {
     reader?.write(bytes);
-    this.#options.released(bytes.length);
+    this.#options.onReleased(bytes.length);
   }
 
-  #end(flight: Flight, { outcome, endedAt }: Pick<Ended, "outcome" | "endedAt">): void {
+  #end(flight: Flight, { outcome, endedAt }: Pick<EndMessage, "outcome" | "endedAt">): void {
     flight.outcome = outcome;
-    // What broke off never became complete.
+    // An interrupted answer never became complete.
     flight.endedAt = outcome === "complete" ? endedAt : Number.POSITIVE_INFINITY;
     if (flight.reader) flight.reader.end();
     else this.#close(flight);
   }
 
-  /** Nothing more will be known of it. */
+  /** Nothing more will become known about it. */
   #close(flight: Flight): void {
     if (flight.outcome === undefined) return;
     this.#settle(flight);
@@ -223,13 +223,13 @@ export class Analysis {
     const { body, answered, held } = flight;
     flight.state = "entered";
     try {
-      // What was refused, or never answered, left nothing behind.
+      // A request that was refused or not answered left nothing in the cache.
       if (body && answered && isGood(answered.status)) this.#place(flight, body);
     } catch (error) {
-      this.#errors.add(nameOf(error));
+      this.#errors.add(errorName(error));
     } finally {
-      if (this.#options.recorded === undefined) flight.body = undefined;
-      this.#options.released(held);
+      if (this.#options.record === undefined) flight.body = undefined;
+      this.#options.onReleased(held);
     }
     if (flight.outcome !== undefined && flight.isRead) this.#count(flight);
   }
@@ -244,8 +244,8 @@ export class Analysis {
     }
     const { bytes } = decoded;
     flight.body = bytes;
-    if (holdsElsewhere(bytes)) {
-      this.#notLookedAt.add("a conversation that the provider holds");
+    if (isKeptElsewhere(bytes)) {
+      this.#notLookedAt.add("a conversation that the provider stores");
       return;
     }
     const { wire, account, betas, startedAt, client } = asked;
@@ -263,12 +263,12 @@ export class Analysis {
     const from = relation === "starts" ? undefined : (grewFrom ?? against);
     this.#tally.enter({ id, wire, model, client, account, ...(from === undefined ? {} : { forkedFrom: from }) }, step);
     const family = this.#tally.join(step);
-    if (family) this.#options.told({ type: "family_grew", ...family });
+    if (family) this.#options.onEvent({ type: "family_grew", ...family });
     const miss = missOf(step);
     if (!miss) return;
     flight.miss = miss;
     if (isNegligibleLoss(miss.lost)) return;
-    this.#options.told({ type: "request_missed", ...miss });
+    this.#options.onEvent({ type: "request_missed", ...miss });
   }
 
   #trail(name: string): Trail {
@@ -293,7 +293,7 @@ export class Analysis {
     if (isWhole && flight.miss) this.#tally.miss(flight.miss);
     if (usage) this.#bill(flight, usage, isWhole);
     else if (isWhole) this.#ends.unstated += 1;
-    this.#options.told({
+    this.#options.onEvent({
       type: "request_ended",
       request: number,
       ...(step ? { lineage: step.lineage, relation: step.relation } : {}),
@@ -321,7 +321,7 @@ export class Analysis {
   }
 
   #record({ asked, answered, usage, step, outcome = "complete", endedAt, number, body, reader }: Flight): void {
-    const { recorded } = this.#options;
+    const { record: recorded } = this.#options;
     if (!recorded || !body) return;
     const { path, headers, startedAt, secrets } = asked;
     recorded({
@@ -343,8 +343,8 @@ export class Analysis {
 
 const isGood = (status: number): boolean => status >= 200 && status < 300;
 
-/** Of what was lost, what it wrote. What nobody had kept before is written for the first time; what is lost without
- *  being marked is paid as plain input, and written by nobody. */
+/** How much of the loss it wrote again. Content that was not cached before is written for the first time; content that
+ *  is lost without a marker is paid as uncached input and not written. */
 const rewrittenBy = (usage: Usage, step: XrayStep | undefined): number => {
   const { cause, lost } = step?.xray ?? {};
   if (!cause || !lost) return 0;
@@ -373,18 +373,18 @@ const missOf = ({ index, lineage, model, against, xray }: XrayStep): MissReport 
 
 const HELD = [Buffer.from('"previous_response_id"'), Buffer.from('"conversation"')];
 
-const holdsElsewhere = (bytes: Uint8Array): boolean => {
+const isKeptElsewhere = (bytes: Uint8Array): boolean => {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (!HELD.some((name) => text.includes(name))) return false;
   const body = JSON.parse(text.toString("utf8")) as Json;
   return isObject(body) && heldConversation(body) !== undefined;
 };
 
-/** What went wrong, without a letter of what it went wrong with: messages of errors quote their input. */
-const nameOf = (error: unknown): string => {
+/** Names what went wrong without quoting any input, which error messages do. */
+const errorName = (error: unknown): string => {
   if (error instanceof SyntaxError) return "a body that is not valid JSON";
   if (error instanceof InputError)
-    return error.cause instanceof SyntaxError ? "a body that is not valid JSON" : "a body that is no request";
+    return error.cause instanceof SyntaxError ? "a body that is not valid JSON" : "a body that is not a request";
   const [, place = ""] = /\/([\w.-]+\.[jt]s:\d+):\d+/.exec((error as Error).stack ?? "") ?? [];
   return `${error instanceof Error ? error.name : "an error"} in the analysis${place ? ` (${place})` : ""}`;
 };

@@ -1,7 +1,7 @@
-/** What did the provider count? Read from an answer as it arrives, streamed or whole, compressed or not.
- *  Invariant: only usage is looked for, by the protocol's own reader; memory is bounded whatever arrives; nothing here
+/** What did the provider count? Reads the usage from an answer as it arrives, streamed or whole, compressed or not.
+ *  Invariant: only the usage is read, by the protocol's own reader; memory is bounded whatever arrives; nothing here
  *  throws.
- *  Elsewhere: decoding (../decode.ts), the protocols' readers (../protocols/). */
+ *  Elsewhere: decoding and the protocols' readers (@prefork/wire). */
 
 import type { Json, JsonObject, Protocol, Usage } from "@prefork/wire";
 import { frameReader, isArray, isObject, openDecoder } from "@prefork/wire/internal";
@@ -10,14 +10,14 @@ export type AnswerReaderOptions = {
   readonly protocol: Protocol;
   readonly contentType: string;
   readonly encoding: string;
-  /** A whole answer, or one event of a stream, is not looked at beyond this. */
+  /** A whole answer, or one event of a stream, is not read beyond this size. */
   readonly limit: number;
   /** Keep the text too. */
   readonly keepsText: boolean;
-  /** Each time the provider tells what it counted. */
-  readonly counted: (usage: Usage) => void;
-  /** Once, when all that came has been read. */
-  readonly ended: (failure?: string) => void;
+  /** Called each time the provider reports its count. */
+  readonly onUsage: (usage: Usage) => void;
+  /** Called once, when everything that arrived has been read. */
+  readonly onEnd: (failure?: string) => void;
 };
 
 export class AnswerReader {
@@ -27,7 +27,7 @@ export class AnswerReader {
   readonly #isStream: boolean;
   #parts: Buffer[] = [];
   #kept = 0;
-  /** Bytes since the last event that was complete. */
+  /** Bytes since the last complete event. */
   #waiting = 0;
   #usage: Usage | undefined;
   #failure: string | undefined;
@@ -77,7 +77,7 @@ export class AnswerReader {
   }
 
   #look(json: string): void {
-    const { protocol, counted } = this.#options;
+    const { protocol, onUsage: counted } = this.#options;
     try {
       const reported = usageIn(JSON.parse(json) as Json);
       if (!reported) return;
@@ -92,12 +92,12 @@ export class AnswerReader {
   #end(failure: string | undefined): void {
     if (!this.#isStream && this.#parts.length > 0) this.#look(this.text);
     if (!this.#options.keepsText) this.#parts = [];
-    this.#options.ended(this.#failure ?? failure);
+    this.#options.onEnd(this.#failure ?? failure);
   }
 }
 
-/** Where each format says it: at the top, in the message that begins, in the response that ends; in the last part that
- *  has one, where all parts of an answer come as one list. */
+/** Where each format reports it: at the top, in the message that starts, in the response that ends; or in the last part
+ *  that has one, if an answer is a list of parts. */
 const usageIn = (value: Json): JsonObject | undefined => {
   if (isArray(value)) return value.map(usageIn).findLast((found) => found !== undefined);
   if (!isObject(value)) return undefined;

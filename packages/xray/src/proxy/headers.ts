@@ -1,9 +1,9 @@
-/** Which headers go on to the other side, and which belong to one connection alone? Which of them are secrets?
- *  Invariant: what goes on keeps its order, its case and its duplicates; what says how one connection is framed or kept
- *  open is said anew, in the same place; no credential leaves this module but as something to be blanked out.
+/** Which headers are forwarded, and which belong to one connection only? Which of them are secrets?
+ *  Invariant: forwarded headers keep their order, case and duplicates; headers that frame a connection or keep it open
+ *  are written again in the same place; credentials leave this module only in order to be redacted.
  *  Elsewhere: sending them (server-pass.ts), where a request goes (route.ts). */
 
-/** Name, value, name, value … as they stood on the wire. */
+/** Name, value, name, value … as they were on the wire. */
 export type RawHeaders = readonly string[];
 
 type Pair = readonly [name: string, value: string];
@@ -11,7 +11,7 @@ type Pair = readonly [name: string, value: string];
 export const pairsOf = (raw: RawHeaders): readonly Pair[] =>
   Array.from({ length: raw.length >> 1 }, (_, index): Pair => [raw[2 * index] ?? "", raw[2 * index + 1] ?? ""]);
 
-/** Asked a dozen times for every request: no list is made for it. */
+/** Called a dozen times per request, so it builds no list. */
 const isNamed = (text: string | undefined, name: string): boolean =>
   text !== undefined && text.length === name.length && text.toLowerCase() === name;
 
@@ -33,7 +33,7 @@ export const hasHeader = (raw: RawHeaders, name: string): boolean => {
   return false;
 };
 
-/** Of one connection alone, whether or not `Connection` names them. */
+/** Headers of one connection only, whether or not `Connection` names them. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -45,10 +45,10 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Nobody may have these taken out by naming them there. */
+/** Naming these in `Connection` does not remove them. */
 const ESSENTIAL: ReadonlySet<string> = new Set(["host", "content-length"]);
 
-const rewritten = (raw: RawHeaders, instead: Readonly<Record<string, string | undefined>>): readonly string[] => {
+const forwardHeaders = (raw: RawHeaders, instead: Readonly<Record<string, string | undefined>>): readonly string[] => {
   const named = new Set(listOf(raw, "connection").filter((name) => !ESSENTIAL.has(name)));
   const said = new Set<string>();
   const kept: string[] = [];
@@ -64,14 +64,14 @@ const rewritten = (raw: RawHeaders, instead: Readonly<Record<string, string | un
   return kept;
 };
 
-/** The headers of a request for the provider, at whom it is `host`. */
+/** The headers of a request for the provider, which is called `host`. */
 export const requestHeaders = (raw: RawHeaders, host: string): readonly string[] => {
   const asksToClose = listOf(raw, "connection").includes("close");
   const takesTrailers = listOf(raw, "te").includes("trailers");
   const isFramed = hasHeader(raw, "transfer-encoding");
   const connection = `${asksToClose ? "close" : "keep-alive"}${takesTrailers ? ", TE" : ""}`;
   return [
-    ...rewritten(raw, {
+    ...forwardHeaders(raw, {
       host,
       connection: hasHeader(raw, "connection") ? connection : undefined,
       te: takesTrailers ? "trailers" : undefined,
@@ -83,14 +83,14 @@ export const requestHeaders = (raw: RawHeaders, host: string): readonly string[]
   ];
 };
 
-/** As a request that wants another protocol has them: both sides must agree on it, so all of it goes on. */
+/** A request for another protocol needs both sides to agree, so all of its headers are forwarded. */
 export const upgradeHeaders = (raw: RawHeaders, host: string): readonly string[] =>
   pairsOf(raw).flatMap(([name, value]) => (name.toLowerCase() === "host" ? [name, host] : [name, value]));
 
 export type AnswerFraming = {
   /** The connection ends with this answer. */
   readonly closes: boolean;
-  /** Its body goes out in chunks. */
+  /** Its body is sent in chunks. */
   readonly isChunked: boolean;
 };
 
@@ -99,7 +99,7 @@ export const answerHeaders = (raw: RawHeaders, { closes, isChunked }: AnswerFram
   const framing = headerValue(raw, "transfer-encoding") || "chunked";
   const isSaid = hasHeader(raw, "transfer-encoding");
   return [
-    ...rewritten(raw, {
+    ...forwardHeaders(raw, {
       connection: closes ? "close" : undefined,
       "transfer-encoding": isChunked ? framing : undefined,
       ...(isChunked ? {} : { trailer: undefined }),
@@ -116,13 +116,13 @@ export const betasIn = (raw: RawHeaders): readonly string[] =>
     .split(",")
     .flatMap((beta) => beta.trim() || []);
 
-/** The headers that are kept with a recorded body: those that say how it is read, and no others. */
+/** The headers that are recorded with a body: only those that say how to read it. */
 const RECORDED = ["anthropic-beta", "anthropic-version", "openai-beta"] as const;
 
 export const recordedHeaders = (raw: RawHeaders): Readonly<Record<string, string>> =>
   Object.fromEntries(RECORDED.filter((name) => hasHeader(raw, name)).map((name) => [name, headerValue(raw, name)]));
 
-/** The program behind a request, as it calls itself: name and version. */
+/** The program that sent a request, by its own name and version. */
 export const clientIn = (raw: RawHeaders): string =>
   /^[\w.-]{1,40}(?:\/[\w.-]{1,20})?/.exec(headerValue(raw, "user-agent"))?.[0] ?? "";
 
@@ -138,10 +138,10 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
   "set-cookie",
 ]);
 
-/** Whatever looks like one too, by its name: gateways have names of their own. */
+/** Header names that suggest a credential: gateways have their own names. */
 const SECRET_NAME = /auth|key|token|secret|cookie|password|credential/i;
 
-/** Shorter values are words that stand everywhere. */
+/** Shorter values are ordinary words. */
 const SHORTEST_SECRET = 8;
 
 const valuesIn = (name: string, value: string): readonly string[] => {
@@ -149,7 +149,7 @@ const valuesIn = (name: string, value: string): readonly string[] => {
   return [value, value.replace(/^\w+\s+/, "")];
 };
 
-/** Everything in a request that proves who sends it, to be blanked out wherever it stands. */
+/** Everything in a request that proves who sent it, to be redacted everywhere. */
 export const secretsIn = (raw: RawHeaders, url: string): readonly string[] => {
   const query = [...new URLSearchParams(url.split("?").slice(1).join("?"))];
   const said = [

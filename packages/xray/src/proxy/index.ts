@@ -1,5 +1,5 @@
-/** A gateway on loopback in front of any agent: it passes everything on as it is and tells what the cache made of it.
- *  This is the public entry `@prefork/xray/proxy`; docs/proxy.md shows how to use it. */
+/** A gateway on loopback in front of any agent: it forwards everything unchanged and reports what the cache did. This
+ *  is the public entry `@prefork/xray/proxy`; docs/proxy.md shows how to use it. */
 
 export { type ProxyOptions, type RunningProxy, startProxy } from "./proxy.ts";
 export type { LoopbackHost } from "./reach.ts";

@@ -1,34 +1,34 @@
-/** What the server tells the analysis, and what it hears back.
- *  Invariant: plain data that crosses to another thread; bytes are handed over, never shared; nothing in it proves who
- *  sent a request, except while recording, to be blanked out.
- *  Elsewhere: who makes them (tap.ts), who takes them (analysis.ts), the crossing (server-thread.ts, thread.ts). */
+/** The messages between the server and the analysis.
+ *  Invariant: plain data that crosses to another thread; bytes are handed over, never shared; nothing proves who sent a
+ *  request, except while recording, in order to be redacted.
+ *  Elsewhere: who sends them (tap.ts), who receives them (analysis.ts), the threads (server-thread.ts, thread.ts). */
 
 import type { XrayProtocol } from "../compare/index.ts";
 import type { Outcome, ProxyEvent, ProxyReport } from "./report.ts";
 
-/** Why a body is passed on and not looked at. */
-export type Skipped = "too long" | "the analysis was behind" | "not sent to its end";
+/** Why a body is forwarded without being analysed. */
+export type SkipReason = "too long" | "the analysis was behind" | "not sent completely";
 
-/** A request has been sent whole. */
-export type Asked = {
+/** A complete request was sent. */
+export type RequestMessage = {
   readonly type: "asked";
   readonly id: number;
   readonly wire: XrayProtocol;
   readonly path: string;
   readonly upstream: string;
-  /** A number for each account that is seen. */
+  /** A number for each account. */
   readonly account: number;
   readonly client: string;
   readonly betas: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   readonly encoding: string;
   readonly startedAt: number;
-  readonly body: Uint8Array | Skipped;
+  readonly body: Uint8Array | SkipReason;
   readonly secrets: readonly string[];
 };
 
 /** Its answer has begun, with these bytes. */
-export type Answered = {
+export type AnswerMessage = {
   readonly type: "answered";
   readonly id: number;
   readonly status: number;
@@ -38,7 +38,7 @@ export type Answered = {
   readonly bytes?: Uint8Array;
 };
 
-export type Ended = {
+export type EndMessage = {
   readonly type: "ended";
   readonly id: number;
   readonly outcome: Outcome;
@@ -47,10 +47,10 @@ export type Ended = {
 };
 
 export type TapMessage =
-  | Asked
-  | Answered
+  | RequestMessage
+  | AnswerMessage
   | { readonly type: "bytes"; readonly id: number; readonly bytes: Uint8Array }
-  | Ended;
+  | EndMessage;
 
 /** `finish` waits for what is still being read. */
 export type ToAnalysis =

@@ -1,7 +1,7 @@
-/** How is the proxy started, asked and stopped from a program?
- *  Invariant: it listens on loopback only; nothing is kept unless a folder is named for it; closing ends every
- *  connection, and the last report counts them.
- *  Elsewhere: HTTP (server.ts), what is told (report.ts), the command that runs it (the command line). */
+/** How does a program start, query and stop the proxy?
+ *  Invariant: it listens on loopback only; nothing is stored unless a folder is given; closing ends every connection,
+ *  and the last report includes them.
+ *  Elsewhere: HTTP (server.ts), the report (report.ts), the command that runs it (the command line). */
 
 import type { AddressInfo } from "node:net";
 import { InputError, knownModels, noUsage } from "@prefork/wire";
@@ -15,28 +15,28 @@ import { ProxyServer } from "./server.ts";
 import { startThread } from "./server-thread.ts";
 
 export type ProxyOptions = XrayOptions & {
-  /** Where everything goes. Default: by path and headers, to Anthropic or OpenAI. */
+  /** Where everything goes. Default: to Anthropic, OpenAI or Google, by path and headers. */
   readonly upstream?: string;
   readonly port?: number; // default: 0, any free one
   readonly host?: LoopbackHost; // default: 127.0.0.1
-  /** A folder of one's own in which requests and answers are kept. Default: nothing is kept. */
+  /** A private folder in which requests and answers are stored. Default: nothing is stored. */
   readonly record?: string;
-  /** Longer bodies are passed on and not looked at. */
+  /** Longer bodies are forwarded without being analysed. */
   readonly bodyLimit?: number; // default: 32 MiB
-  /** How much is remembered of earlier requests. */
-  readonly remembers?: number; // default: 200 a provider and account
+  /** How many earlier requests are remembered. */
+  readonly remembers?: number; // default: 200 per provider and account
   readonly bodyBytes?: number; // default: 32 MiB
-  readonly told?: (event: ProxyEvent) => void;
+  readonly onEvent?: (event: ProxyEvent) => void;
   readonly now?: () => number; // default: the system's clock
 };
 
 export interface RunningProxy extends AsyncDisposable {
-  /** Base URL without a path: what a client takes as its API address. */
+  /** Base URL without a path, for a client's API address. */
   readonly url: string;
-  /** The file that is recorded to. */
+  /** The file that requests are recorded in. */
   readonly recordedTo: string | undefined;
   report(): Promise<ProxyReport>;
-  /** Ends every connection; gives the last report. Later calls give the same. */
+  /** Ends every connection and returns the last report. Later calls return the same. */
   close(): Promise<ProxyReport>;
 }
 
@@ -44,7 +44,7 @@ const BODY_LIMIT = 32 * 1024 * 1024;
 const BODY_BYTES = 32 * 1024 * 1024;
 
 export const startProxy = async (options: ProxyOptions = {}): Promise<RunningProxy> => {
-  const { record, told, now = Date.now, bodyLimit = BODY_LIMIT, host = "127.0.0.1" } = options;
+  const { record, onEvent, now = Date.now, bodyLimit = BODY_LIMIT, host = "127.0.0.1" } = options;
   const upstream = options.upstream === undefined ? undefined : upstreamOf(options.upstream);
   if (!LOOPBACK_HOSTS.includes(host)) throw new InputError(`host ${host}: the proxy listens on loopback only`);
   const startedAt = now();
@@ -60,9 +60,9 @@ export const startProxy = async (options: ProxyOptions = {}): Promise<RunningPro
       ...(options.reading === undefined ? {} : { reading: options.reading }),
       ...(options.remembers === undefined ? {} : { remembers: options.remembers }),
     },
-    told,
+    onEvent,
   );
-  const whole = ({ heapUsed, ...found }: ThreadReport = NOTHING_KNOWN): ProxyReport => ({
+  const whole = ({ heapUsed, ...found }: ThreadReport = EMPTY_REPORT): ProxyReport => ({
     startedAt,
     at: now(),
     passed: server.passed,
@@ -109,7 +109,7 @@ export const startProxy = async (options: ProxyOptions = {}): Promise<RunningPro
 
 const isLoopback = (hostname: string): boolean => /^(?:localhost|127(?:\.\d+){3}|::1)$/i.test(hostname);
 
-const nothing: ProxySpend = {
+const noSpend: ProxySpend = {
   requests: 0,
   usage: noUsage,
   readShare: null,
@@ -119,7 +119,7 @@ const nothing: ProxySpend = {
   lost: { tokens: 0, units: 0 },
 };
 
-const NOTHING_KNOWN: ThreadReport = {
+const EMPTY_REPORT: ThreadReport = {
   heapUsed: 0,
   answered: 0,
   open: 0,
@@ -128,10 +128,10 @@ const NOTHING_KNOWN: ThreadReport = {
   cut: 0,
   unanswered: 0,
   unstated: 0,
-  all: nothing,
-  brokenOff: nothing,
+  all: noSpend,
+  brokenOff: noSpend,
   lineages: [],
-  older: { ...nothing, lineages: 0 },
+  older: { ...noSpend, lineages: 0 },
   families: [],
   causes: [],
   misses: [],

@@ -1,7 +1,7 @@
-/** Who may ask the proxy for anything?
- *  Invariant: it answers under loopback names only, so a foreign name that resolves to loopback reaches nothing; and no
- *  page that somebody visits can use it, whatever name that page uses.
- *  Elsewhere: listening on loopback alone (proxy.ts). */
+/** Who may send requests to the proxy?
+ *  Invariant: it answers only under loopback names, so a foreign name that resolves to loopback gets nothing; and no
+ *  web page served from elsewhere can use it, whatever name that page uses.
+ *  Elsewhere: listening on loopback only (proxy.ts). */
 
 import { headerValue, type RawHeaders } from "./headers.ts";
 

@@ -1,7 +1,7 @@
-/** Recorded requests on the disk: one line each, as x-ray reads them.
- *  Invariant: only in a folder that is its owner's alone, in a file that did not exist, readable by nobody else; whatever
- *  proves who sent a request is blanked out, also inside bodies; no other header and no query is written.
- *  Elsewhere: reading them (../xray/recording.ts), what is recorded (analysis.ts). */
+/** Recorded requests on disk: one per line, in the form that x-ray reads.
+ *  Invariant: only in a folder that belongs to its owner alone, in a new file, readable by nobody else; whatever proves
+ *  who sent a request is redacted, also inside bodies; no other header and no query is written.
+ *  Elsewhere: reading them (../compare/recording.ts), what is recorded (analysis.ts). */
 
 import { closeSync, constants, fchmodSync, lstatSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
 const OTHERS = 0o077;
 
-/** Makes the folder if need be; refuses one that others can look into, or that is a link. `user` is who runs this. */
+/** Creates the folder if needed; refuses one that others can read, or that is a link. `user` is who runs this. */
 export const privateFolder = (folder: string, user: number | undefined): void => {
   try {
     mkdirSync(folder, { recursive: true, mode: FOLDER_MODE });
@@ -20,7 +20,7 @@ export const privateFolder = (folder: string, user: number | undefined): void =>
     throw new InputError(`${folder} cannot be made: ${(cause as NodeJS.ErrnoException).code}`, { cause });
   }
   const stat = lstatSync(folder);
-  if (!stat.isDirectory()) throw new InputError(`${folder} is no folder`);
+  if (!stat.isDirectory()) throw new InputError(`${folder} is not a folder`);
   if (user !== undefined && stat.uid !== user) throw new InputError(`${folder} belongs to somebody else`);
   if ((stat.mode & OTHERS) !== 0)
     throw new InputError(`${folder} can be read by others: choose another folder, or close it (chmod 700)`);
@@ -33,7 +33,7 @@ export type Recorder = {
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_APPEND, O_WRONLY } = constants;
 
-/** A new file, named after a moment. */
+/** A new file, named after the start time. */
 export const createRecord = (folder: string, startedAt: number): string => {
   const file = join(folder, `requests-${new Date(startedAt).toISOString().replaceAll(/[:.]/g, "-")}.ndjson`);
   try {
@@ -59,8 +59,8 @@ export const openRecorder = (file: string): Recorder => {
 
 const BLANK = "[blanked out]";
 
-/** As it is, and as JSON quotes it. */
-const blanked = (text: string, secrets: readonly string[]): string =>
+/** As plain text, and as JSON escapes it. */
+const redact = (text: string, secrets: readonly string[]): string =>
   secrets.reduce((kept, secret) => {
     const escaped = JSON.stringify(secret).slice(1, -1);
     return kept.replaceAll(secret, BLANK).replaceAll(escaped, BLANK);
@@ -69,12 +69,12 @@ const blanked = (text: string, secrets: readonly string[]): string =>
 const lineOf = ({ secrets, body, response, ...exchange }: Exchange): string => {
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString("utf8");
   const { status, body: answer } = response;
-  // Blanked before it is quoted a second time: a secret must not hide behind an escape.
+  // Redacted before it is quoted a second time, so that a secret cannot hide behind an escape.
   const line = {
     ...exchange,
-    path: blanked(exchange.path, secrets),
-    body: blanked(text, secrets),
-    response: { status, body: blanked(answer, secrets) },
+    path: redact(exchange.path, secrets),
+    body: redact(text, secrets),
+    response: { status, body: redact(answer, secrets) },
   };
   return `${JSON.stringify(line)}\n`;
 };

@@ -1,25 +1,26 @@
-/** What the proxy tells: how much was read, what was written twice, what was lost, why, and by whom.
- *  Invariant: no letter of any body and nothing that proves who sent it; lists are bounded, sums are not cut.
- *  Elsewhere: counting (tally.ts), laying it out (the command line). */
+/** The proxy's report: how much was read, what was written twice, what was lost, why, and by whom.
+ *  Invariant: it contains no text of any body and nothing that proves who sent it; lists are bounded, sums are
+ *  complete.
+ *  Elsewhere: counting (tally.ts), printing it (the command line). */
 
 import type { Usage } from "@prefork/wire";
 import type { XrayCause, XrayProtocol, XrayRelation } from "../compare/index.ts";
 
-/** complete: to its end. aborted: the client left. cut: the provider broke off. unanswered: no connection, or it broke
- *  before an answer. */
+/** complete: the whole answer. aborted: the client disconnected. cut: the provider broke off. unanswered: no
+ *  connection, or it broke before an answer. */
 export type Outcome = "complete" | "aborted" | "cut" | "unanswered";
 
-/** What some requests used, together. */
+/** What a group of requests used in total. */
 export type ProxySpend = {
   readonly requests: number;
   readonly usage: Usage;
-  /** Read tokens of all prompt tokens; null without any. */
+  /** Share of prompt tokens that were cache reads; null without any. */
   readonly readShare: number | null;
-  /** Tokens written over those that had to be; null where nothing was written. */
+  /** Cache writes divided by the writes that were necessary; null if nothing was written. */
   readonly rewriteFactor: number | null;
-  /** The prompts in tokens of plain input. */
+  /** The cost of the prompts in base-input tokens. */
   readonly units: number;
-  /** Absent where no model has a price; `unpriced` requests are not in it. */
+  /** Absent if no model has a price; `unpriced` requests are not included. */
   readonly usd?: number;
   readonly unpriced: number;
   readonly lost: Loss;
@@ -31,7 +32,7 @@ export type Loss = { readonly tokens: number; readonly units: number; readonly u
 /** A chain of requests that grow from each other: one agent, one fork, one side question. */
 export type LineageReport = ProxySpend & {
   readonly id: number;
-  /** The request that it parted from. */
+  /** The request that it diverged from. */
   readonly forkedFrom?: number;
   readonly wire: XrayProtocol;
   readonly model: string;
@@ -44,11 +45,11 @@ export type LineageReport = ProxySpend & {
   readonly misses: number;
 };
 
-/** Requests of several lineages that grew from one and the same; or that all name one entry which the provider holds:
- *  then the first of them is a member itself. */
+/** Requests of several lineages that grew from the same request; or that all name one stored entry, and then the first
+ *  of them is a member itself. */
 export type FamilyReport = ProxySpend & {
   readonly from: number;
-  /** Tokens of that request's prompt, which all of them begin with. */
+  /** Tokens of that request's prompt, which all members begin with. */
   readonly prefix: number;
   readonly members: readonly number[];
   readonly lineages: readonly number[];
@@ -63,7 +64,7 @@ export type MissReport = {
   readonly words: string;
   readonly why: string;
   readonly fix?: string;
-  /** Where the two part: a place in the later body. */
+  /** Where the two diverge: a location in the later body. */
   readonly path?: string;
   readonly offset?: number;
   readonly read: number;
@@ -78,18 +79,18 @@ export type CauseReport = Loss & {
 
 export type Counted = { readonly name: string; readonly times: number };
 
-/** What went through, whatever it was. */
+/** Everything that went through the proxy. */
 export type Passed = {
   readonly requests: number;
-  /** On paths that nobody looks at. */
+  /** On paths that are not analysed. */
   readonly others: number;
-  /** Of these, creations of entries that a provider holds by name: what they cost is in no sum. */
+  /** How many of these create a stored entry; their cost is in no sum. */
   readonly created: number;
   readonly upgraded: number;
   readonly unreachable: number;
   /** By the proxy itself. */
   readonly refused: number;
-  /** Clients that left while they were still sending. */
+  /** Clients that disconnected while they were still sending. */
   readonly unfinished: number;
 };
 
@@ -97,31 +98,31 @@ export type ProxyReport = {
   readonly startedAt: number;
   readonly at: number;
   readonly passed: Passed;
-  /** Requests to models: answered, still open, refused by the provider by status, broken off. */
+  /** Requests to models: answered, still open, refused by the provider (by status), interrupted. */
   readonly answered: number;
   readonly open: number;
   readonly failed: readonly Counted[];
   readonly aborted: number;
   readonly cut: number;
   readonly unanswered: number;
-  /** Answers that stated no usage: in no sum. */
+  /** Answers without a usage: in no sum. */
   readonly unstated: number;
-  /** Answers that came to their end. */
+  /** Complete answers. */
   readonly all: ProxySpend;
-  /** What was counted of those that were aborted or cut: in no other sum. */
+  /** The usage of aborted and cut answers: in no other sum. */
   readonly brokenOff: ProxySpend;
   readonly lineages: readonly LineageReport[];
-  /** Lineages that are no longer listed, together. */
+  /** The total of lineages that are no longer listed. */
   readonly older: ProxySpend & { readonly lineages: number };
   readonly families: readonly FamilyReport[];
   readonly causes: readonly CauseReport[];
-  /** The latest ones, without those of a few tokens that nobody would mend; `causes` counts all. */
+  /** The latest misses, without those of a few tokens that are not worth fixing; `causes` counts all. */
   readonly misses: readonly MissReport[];
   readonly notLookedAt: readonly Counted[];
   readonly errors: readonly Counted[];
-  /** Whether the analysis still runs, and if not, why. */
+  /** "runs", or why the analysis stopped. */
   readonly analysis: string;
-  /** Bytes that live in the heaps of the two threads. */
+  /** Heap bytes of the two threads. */
   readonly heap: { readonly server: number; readonly analysis: number };
   readonly record?: { readonly file: string; readonly requests: number };
 };
@@ -136,7 +137,7 @@ export type ProxyEvent =
       readonly status: number;
       readonly outcome: Outcome;
       readonly usage?: Usage;
-      /** Sums of all requests so far. */
+      /** Totals of all requests so far. */
       readonly all: ProxySpend;
       readonly lineages: number;
     }

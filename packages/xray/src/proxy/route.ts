@@ -1,7 +1,7 @@
-/** Where does a request go, what does it speak, and in which words is it refused?
- *  Invariant: a credential is never sent to a provider that its request does not name: where neither the path nor a
- *  header says whose a request is, nobody gets it.
- *  Elsewhere: sending it (server-pass.ts), who may ask at all (reach.ts). */
+/** Where does a request go, which format is it in, and how is it refused?
+ *  Invariant: a credential is never sent to a provider that its request does not name: if neither the path nor a header
+ *  says whose request it is, nobody gets it.
+ *  Elsewhere: sending it (server-pass.ts), who may send requests (reach.ts). */
 
 import {
   anthropic,
@@ -21,19 +21,19 @@ export type Upstream = {
   readonly isSecure: boolean;
   readonly hostname: string;
   readonly port: number;
-  /** As the `Host` header says it. */
+  /** As in the `Host` header. */
   readonly host: string;
-  /** What stands before the path of every request; "" or "/api". */
+  /** What comes before the path of every request; "" or "/api". */
   readonly base: string;
 };
 
 export const upstreamOf = (text: string): Upstream => {
   const url = URL.parse(text);
-  const wrong = (why: string): InputError => new InputError(`upstream ${shown(text)}: ${why}`);
+  const wrong = (why: string): InputError => new InputError(`upstream ${withoutSecrets(text)}: ${why}`);
   if (!url || (url.protocol !== "http:" && url.protocol !== "https:"))
     throw wrong("expected an address such as https://api.anthropic.com");
-  if (url.username !== "" || url.password !== "") throw wrong("may not hold a user or a password");
-  if (url.search !== "" || url.hash !== "") throw wrong("may not have a query or a fragment");
+  if (url.username !== "" || url.password !== "") throw wrong("must not contain a user or a password");
+  if (url.search !== "" || url.hash !== "") throw wrong("must not have a query or a fragment");
   const isSecure = url.protocol === "https:";
   const port = url.port === "" ? (isSecure ? 443 : 80) : Number(url.port);
   return {
@@ -45,8 +45,8 @@ export const upstreamOf = (text: string): Upstream => {
   };
 };
 
-/** An address in an error: without what may be a password in it. */
-const shown = (text: string): string => text.replace(/\/\/[^/]*@/, "//…@").replace(/[?#].*$/s, "?…");
+/** An address for an error message, without a possible password. */
+const withoutSecrets = (text: string): string => text.replace(/\/\/[^/]*@/, "//…@").replace(/[?#].*$/s, "?…");
 
 export const upstreamUrl = ({ isSecure, host, base }: Upstream): string =>
   `${isSecure ? "https" : "http"}://${host}${base}`;
@@ -60,26 +60,26 @@ const GEMINI = homeOf("gemini");
 
 // --- what a request speaks -------------------------------------------------------------------------------------------
 
-/** The path without its query, which may hold a key. */
+/** The path without its query, which may contain a key. */
 export const pathOf = (url: string): string => url.split(/[?#]/, 1)[0] ?? "";
 
 const WIRES: readonly (readonly [XrayProtocol, RegExp])[] = [
-  // Messages of a thread are something else.
+  // Messages of a thread are a different API.
   ["anthropic-messages", /^(?!.*\/threads\/).*\/messages$/],
   ["openai-responses", /\/responses$/],
   ["openai-chat", /\/chat\/completions$/],
   ["gemini", /\/models\/[^/]+:(?:generateContent|streamGenerateContent)$/],
 ];
 
-/** What is looked at; everything else is only passed on. */
+/** The format of a request that is analysed; everything else is only forwarded. */
 export const wireOf = (method: string, path: string): XrayProtocol | undefined =>
   method === "POST" ? WIRES.find(([, pattern]) => pattern.test(path))?.[0] : undefined;
 
-/** An entry that is to be held by name. */
+/** Creates a stored entry. */
 export const isCreation = (method: string, path: string): boolean =>
   method === "POST" && /\/cachedContents$/.test(path);
 
-/** Who reads the usage in its answers. */
+/** The protocol that reads the usage in its answers. */
 export const protocolOf = (wire: XrayProtocol, upstream: string): Protocol => {
   const known = profileAt(upstream)?.protocol;
   if (wire === "anthropic-messages") return known?.path === anthropic.path ? known : anthropic;
@@ -96,7 +96,7 @@ const isAnthropic = (path: string, raw: RawHeaders): boolean =>
 const isGemini = (path: string, raw: RawHeaders): boolean =>
   /^\/v1(?:alpha|beta)?\/models\/[^/]+:\w+$/.test(path) || hasHeader(raw, "x-goog-api-key");
 
-/** By `given`, or by whose request it is; undefined where nobody can tell. */
+/** `given`, or the provider that the request belongs to; undefined if that is unknown. */
 export const upstreamFor = (path: string, raw: RawHeaders, given: Upstream | undefined): Upstream | undefined => {
   if (given) return given;
   if (isAnthropic(path, raw)) return ANTHROPIC;
@@ -108,7 +108,7 @@ export const upstreamFor = (path: string, raw: RawHeaders, given: Upstream | und
 
 export type Refusal = { readonly status: number; readonly message: string };
 
-/** In the form that the client of this request understands. */
+/** In the form that this request's client understands. */
 export const refusalBody = ({ status, message }: Refusal, path: string, raw: RawHeaders): JsonObject => {
   const text = `prefork proxy: ${message}`;
   if (isAnthropic(path, raw) || wireOf("POST", path) === "anthropic-messages")
@@ -123,16 +123,16 @@ export const refusalBody = ({ status, message }: Refusal, path: string, raw: Raw
 };
 
 const CONNECT_FAILURES: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nobody listens there",
+  ECONNREFUSED: "nothing is listening there",
   ENOTFOUND: "no such host",
-  EAI_AGAIN: "its name cannot be looked up now",
+  EAI_AGAIN: "its name cannot be resolved now",
   ETIMEDOUT: "no answer to the connection",
-  EHOSTUNREACH: "no way to that host",
-  ENETUNREACH: "no way to that network",
+  EHOSTUNREACH: "no route to that host",
+  ENETUNREACH: "no route to that network",
   ECONNRESET: "the connection was reset while it was made",
 };
 
-/** Why there is no connection: several addresses may have been tried. */
+/** Why there is no connection. Several addresses may have been tried. */
 export const unreachable = (upstream: Upstream, error: NodeJS.ErrnoException): Refusal => {
   const code = error.code ?? "no connection";
   const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_/.test(code);

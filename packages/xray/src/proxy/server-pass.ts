@@ -1,7 +1,9 @@
-/** One request on its way to the provider, and its answer on its way back.
- *  Invariant: bodies, status, headers and trailers arrive as they were sent, at the pace of whoever reads them; an end
- *  that one side makes, in whatever way, the other side sees; nothing is sent twice.
- *  Elsewhere: which connection it takes (server-lines.ts), which headers go on (headers.ts), who listens (tap.ts). */
+/** Forwards one request to the provider, and its answer back.
+ *  Invariant: bodies, status, headers and trailers arrive as they were sent, at the pace of the reader; when one side
+ *  ends the connection, in whatever way, the other side sees it; nothing is sent twice. After an upgrade every byte is
+ *  forwarded unread.
+ *  Elsewhere: which connection is used (server-links.ts), which headers are forwarded (headers.ts), listening in
+ *  (tap.ts). */
 
 import {
   type ClientRequest,
@@ -23,19 +25,19 @@ import {
 } from "./headers.ts";
 import type { Outcome } from "./report.ts";
 import { type Refusal, type Upstream, unreachable } from "./route.ts";
-import type { Line } from "./server-lines.ts";
+import type { ProviderLink } from "./server-links.ts";
 import type { Tap } from "./tap.ts";
 
-/** Room for headers that are longer than usual, in both directions. */
+/** Room for longer headers than usual, in both directions. */
 export const MOST_HEADER_BYTES = 256 * 1024;
 
 export type Passing = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly upstream: Upstream;
-  readonly line: Line;
+  readonly line: ProviderLink;
   readonly tap: Tap | undefined;
-  /** There is no way to the provider. */
+  /** The provider cannot be reached. */
   readonly refuse: (refusal: Refusal) => void;
 };
 
@@ -55,7 +57,7 @@ export const optionsTo = (
 
 export const open = (upstream: Upstream, options: RequestOptions): ClientRequest => {
   const { isSecure, hostname } = upstream;
-  // An address is no server name.
+  // An IP address is not a server name.
   const named = /^[\d.]+$|:/.test(hostname) ? {} : { servername: hostname };
   const outgoing = isSecure ? httpsRequest({ ...options, ...named }) : httpRequest(options);
   outgoing.maxHeadersCount = 0;
@@ -87,10 +89,10 @@ export const pass = (passing: Passing): void => {
     if (!response.headersSent) response.writeContinue();
   });
   outgoing.on("information", ({ statusCode, rawHeaders }) => {
-    if (statusCode !== 100) inform(response, statusCode, rawHeaders);
+    if (statusCode !== 100) sendInformation(response, statusCode, rawHeaders);
   });
   const broke = (): void => {
-    // What breaks after the answer has begun shows in the answer.
+    // A break after the answer has begun is visible in the answer.
     if (answer || outcome !== undefined) return;
     finish("unanswered");
     request.socket.resetAndDestroy();
@@ -100,7 +102,7 @@ export const pass = (passing: Passing): void => {
       giveAnswer(arrived, passing, finish);
       answer = arrived;
     } catch {
-      // A first line that nobody may repeat: as good as none.
+      // A status line that may not be repeated is as good as no answer.
       outgoing.destroy();
       broke();
     }
@@ -112,9 +114,9 @@ export const pass = (passing: Passing): void => {
       refuse(unreachable(upstream, error));
     }
   });
-  // Also where the provider agreed to something that was never asked for.
+  // Also if the provider agreed to something that was never asked for.
   outgoing.once("close", broke);
-  // Who leaves is seen by the close that follows.
+  // A client that disconnects is noticed by the close event that follows.
   request.on("error", () => undefined);
   response.on("error", () => undefined);
   const left = (): void => {
@@ -133,7 +135,7 @@ export const pass = (passing: Passing): void => {
 };
 
 const sendBody = (request: IncomingMessage, outgoing: ClientRequest, tap: Tap | undefined): void => {
-  // Passing comes first, listening second.
+  // Forwarding comes first, listening second.
   request.pipe(outgoing, { end: false });
   request.on("data", (chunk: Buffer) => tap?.sent(chunk));
   request.once("end", () => {
@@ -141,18 +143,18 @@ const sendBody = (request: IncomingMessage, outgoing: ClientRequest, tap: Tap | 
     outgoing.end();
     tap?.sentAll();
   });
-  // A provider that has heard enough: the rest is read and dropped, so that the client comes to read its answer.
+  // The provider has stopped reading: the rest of the body is dropped, so that the client gets to its answer.
   outgoing.once("close", () => {
     request.unpipe(outgoing);
     request.resume();
   });
-  // Not later than the body's first byte would take the head along.
+  // Headers are sent at once unless the first byte of the body takes them along.
   setImmediate(() => {
     if (!outgoing.destroyed) outgoing.flushHeaders();
   });
 };
 
-/** Those that may not be repeated are left out, as anybody on the way may do. */
+/** Trailers that may not be repeated are dropped, as any proxy may do. */
 const addTrailers = (message: ClientRequest | ServerResponse, raw: RawHeaders): void => {
   if (raw.length === 0) return;
   try {
@@ -168,7 +170,8 @@ const giveAnswer = (answer: IncomingMessage, passing: Passing, finish: (how: Out
   const { request, response, tap } = passing;
   const { statusCode = 502, statusMessage = "", rawHeaders } = answer;
   const hasBody = request.method !== "HEAD" && !BODILESS.has(statusCode);
-  // An answer without a length goes out in chunks, to whoever understands them; else its end is the connection's.
+  // An answer without a length is sent in chunks to clients that understand them; otherwise it ends with the
+  // connection.
   const isChunked = hasBody && !hasHeader(rawHeaders, "content-length") && request.httpVersion !== "1.0";
   const endsWithConnection = isChunked && !hasHeader(rawHeaders, "transfer-encoding");
   const closes =
@@ -187,18 +190,18 @@ const giveAnswer = (answer: IncomingMessage, passing: Passing, finish: (how: Out
   const cut = (): void => {
     if (answer.readableEnded) return;
     finish("cut");
-    // All that came goes out, and then it ends as it came: too early.
+    // Everything that arrived is sent, and then the connection ends as it did on the other side: too early.
     response.socket?.destroySoon();
   };
   answer.once("error", cut).once("close", cut);
-  // Events of a stream may be long in coming; its head is not held back for them.
+  // Stream events may take long; the headers do not wait for them.
   setImmediate(() => {
     if (!response.destroyed && !response.writableEnded) response.flushHeaders();
   });
 };
 
-/** Words before the answer. Those that this Node cannot say are left out, as anybody on the way may do. */
-const inform = (response: ServerResponse, status: number, raw: RawHeaders): void => {
+/** Informational responses. Those that this Node version cannot send are dropped, as any proxy may do. */
+const sendInformation = (response: ServerResponse, status: number, raw: RawHeaders): void => {
   if (response.headersSent || typeof response.writeInformation !== "function") return;
   try {
     response.writeInformation(status, raw as string[]);
@@ -212,7 +215,7 @@ const inform = (response: ServerResponse, status: number, raw: RawHeaders): void
 export type Upgrading = {
   readonly request: IncomingMessage;
   readonly client: Duplex;
-  /** What the client sent right behind its request. */
+  /** What the client sent right after its request. */
   readonly head: Buffer;
   readonly upstream: Upstream;
   readonly refuse: (refusal: Refusal) => void;
@@ -248,7 +251,7 @@ export const upgrade = ({ request, client, head, upstream, refuse }: Upgrading):
     provider.pipe(client);
     client.pipe(provider);
   });
-  // No agreement: an answer like any other, and the end of the connection with it.
+  // The provider declined the upgrade: an ordinary answer, after which the connection ends.
   outgoing.on("response", (answer) => {
     isAnswered = true;
     const { rawHeaders, statusCode = 502, statusMessage = "" } = answer;

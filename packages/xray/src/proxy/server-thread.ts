@@ -1,7 +1,8 @@
-/** The server's end of the analysis: what is handed over, how much of it may wait, and what is known when it is gone.
- *  Invariant: handing over never waits; a thread that ends, for whatever reason, is reported and missed by nobody who
- *  only passes requests.
- *  Elsewhere: the other end (thread.ts). */
+/** The server's side of the analysis thread: what is handed over, how much may wait, and what is known if the thread
+ *  ends.
+ *  Invariant: handing over never blocks; a thread that ends, for whatever reason, is reported, and forwarding continues
+ *  without it.
+ *  Elsewhere: the thread itself (thread.ts). */
 
 import { Worker } from "node:worker_threads";
 import type { ModelFacts } from "@prefork/wire";
@@ -20,33 +21,33 @@ export type ThreadSettings = Omit<TrailOptions, "models"> & {
 export type AnalysisThread = {
   readonly post: (message: TapMessage) => void;
   readonly hasRoom: (bytes: number) => boolean;
-  /** So many bytes more, or less, are held to be handed over. */
+  /** Adjusts the number of bytes that are waiting to be handed over. */
   readonly hold: (bytes: number) => void;
-  /** `finish`: when everything that ended has been read. Undefined when the thread is gone. */
+  /** `finish`: after everything that ended has been read. Undefined if the thread has ended. */
   readonly report: (when: "report" | "finish") => Promise<ThreadReport | undefined>;
   /** "runs", or why it does not. */
   readonly state: () => string;
   readonly close: () => Promise<void>;
 };
 
-/** Nobody waits for the analysis: it collects its garbage more often and takes less room. */
+/** Nobody waits for the analysis, so it may collect garbage more often and use less memory. */
 const SMALL = { maxYoungGenerationSizeMb: 8 };
 
-/** Bytes that may wait to be looked at. */
+/** Bytes that may wait for analysis. */
 const MOST_WAITING = 64 * 1024 * 1024;
 
-/** To hand over wakes the other thread, which costs more than most of what is handed over: what comes together goes
- *  together, and after what it was taken from has been passed on. */
+/** Handing over wakes the other thread, which costs more than most messages. So messages are sent in batches, after
+ *  their bytes have been forwarded. */
 const GATHERED_MS = 10;
 
-/** Sources run as they are, built files as what they were built to. */
+/** Sources run unbuilt; built files run as JavaScript. */
 const script = new URL(`./thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
 
 export const startThread = (
   settings: Omit<ThreadSettings, "tells">,
-  told: ((event: ProxyEvent) => void) | undefined,
+  onEvent: ((event: ProxyEvent) => void) | undefined,
 ): AnalysisThread => {
-  const workerData: ThreadSettings = { ...settings, tells: told !== undefined };
+  const workerData: ThreadSettings = { ...settings, tells: onEvent !== undefined };
   const worker = new Worker(script, { workerData, stdin: false, resourceLimits: SMALL });
   const asked = new Map<number, (report: ThreadReport | undefined) => void>();
   let state = "runs";
@@ -61,7 +62,7 @@ export const startThread = (
   };
   worker.on("message", (message: FromAnalysis) => {
     if (message.type === "released") waiting -= message.bytes;
-    else if (message.type === "event") told?.(message.event);
+    else if (message.type === "event") onEvent?.(message.event);
     else {
       asked.get(message.id)?.(message.report);
       asked.delete(message.id);
@@ -69,7 +70,7 @@ export const startThread = (
   });
   worker.on("error", (error: NodeJS.ErrnoException) => gone(`ended: ${error.code ?? error.name}`));
   worker.on("exit", (code) => gone(`ended: ${code}`));
-  // A program is not kept alive by what only looks on.
+  // The analysis alone does not keep a program alive.
   worker.unref();
 
   const outbox: { messages: ToAnalysis[]; buffers: ArrayBuffer[] } = { messages: [], buffers: [] };

@@ -1,7 +1,7 @@
-/** The proxy over HTTP: who is let in, what is passed on, and what is answered here.
- *  Invariant: what arrives under a name that is not loopback's, or from a page served elsewhere, reaches nobody; keys are
- *  seen here only to be counted apart, by a hash that no other run can make; nothing is logged.
- *  Elsewhere: passing (server-pass.ts), where to (route.ts), listening (proxy.ts). */
+/** The proxy over HTTP: who is admitted, what is forwarded, and what is answered here.
+ *  Invariant: a request under a name that is not loopback's, or from a page served elsewhere, gets nothing; keys are
+ *  only used to tell accounts apart, by a hash that no other run can compute; nothing is logged.
+ *  Elsewhere: forwarding (server-pass.ts), where to (route.ts), listening (proxy.ts). */
 
 import { hash, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -19,7 +19,7 @@ import {
   upstreamUrl,
   wireOf,
 } from "./route.ts";
-import { Lines } from "./server-lines.ts";
+import { ProviderLinks } from "./server-links.ts";
 import { headText, MOST_HEADER_BYTES, pass, upgrade } from "./server-pass.ts";
 import type { AnalysisThread } from "./server-thread.ts";
 import { openTap, type Tap } from "./tap.ts";
@@ -38,7 +38,7 @@ const OWN = "/_proxy/";
 export class ProxyServer {
   readonly http: Server;
   readonly #parts: ServerParts;
-  readonly #lines = new Lines();
+  readonly #lines = new ProviderLinks();
   readonly #accounts = new Map<string, number>();
   readonly #salt = randomBytes(32).toString("base64url");
   readonly #upgraded = new Set<Duplex>();
@@ -48,7 +48,7 @@ export class ProxyServer {
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
-    // No limit of our own on how long anything takes: those of client and provider hold.
+    // No time limits of our own: those of the client and the provider apply.
     this.http = createServer({
       maxHeaderSize: MOST_HEADER_BYTES,
       keepAliveTimeout: 0,
@@ -62,7 +62,8 @@ export class ProxyServer {
     });
     const serve = (request: IncomingMessage, response: ServerResponse): void => this.#serve(request, response);
     this.http.on("request", serve).on("checkContinue", serve);
-    // Where this Node cannot choose, no offer is taken: some clients make one with every request, and mean their body.
+    // If this Node version cannot choose, no upgrade is accepted: some clients offer one with every request and mean
+    // their body.
     if ("shouldUpgradeCallback" in this.http)
       this.http.on("upgrade", (request, client, head) => this.#upgrade(request, client, head));
   }
@@ -71,8 +72,8 @@ export class ProxyServer {
     return { ...this.#passed };
   }
 
-  /** Resolves once every request that this cuts off is noted as ended. The server calls itself closed a little
-   *  earlier: it emits "close" before its sockets do. */
+  /** Resolves once every request that this interrupts is recorded as ended. The server itself emits "close" before its
+   *  sockets do. */
   async close(): Promise<void> {
     const ends = [...this.#connections].map((client) => new Promise((resolve) => client.once("close", resolve)));
     const closed = new Promise<void>((resolve) => this.http.close(() => resolve()));
@@ -113,7 +114,7 @@ export class ProxyServer {
     );
   }
 
-  /** What was received but may not be sent is refused. */
+  /** A request that was received but may not be sent is refused. */
   #attempt(request: IncomingMessage, response: ServerResponse, act: () => void): void {
     try {
       act();
@@ -128,12 +129,12 @@ export class ProxyServer {
     return (
       upstreamFor(path, request.rawHeaders, this.#parts.upstream) ?? {
         status: 404,
-        message: "whose request this is cannot be told from its path: start the proxy with --upstream",
+        message: "the path does not show which provider this request is for: start the proxy with --upstream",
       }
     );
   }
 
-  /** Nobody listens to what is no request to a model. */
+  /** Requests that do not go to a model are not analysed. */
   #tap(request: IncomingMessage, upstream: Upstream): Tap | undefined {
     const { rawHeaders, url = "", method = "" } = request;
     const path = pathOf(url);
@@ -174,7 +175,7 @@ export class ProxyServer {
   #account(raw: readonly string[]): number {
     const key = hash("sha256", `${this.#salt}\n${accountText(raw)}`, "base64url");
     const known = this.#accounts.get(key) ?? this.#accounts.size + 1;
-    // More accounts than this are told apart by nobody, and are no reason to grow.
+    // More accounts than this are not told apart, so that memory stays bounded.
     if (this.#accounts.size < MOST_ACCOUNTS) this.#accounts.set(key, known);
     return known;
   }
@@ -226,16 +227,16 @@ export class ProxyServer {
 
 const MOST_ACCOUNTS = 1_000;
 
-/** Other offers, such as that of a later HTTP, may be passed over, and are. */
+/** Other upgrade offers, such as a later HTTP version, may be ignored, and are. */
 const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
   method === "GET" && headers.upgrade?.toLowerCase() === "websocket";
 
-/** Who is not let in. */
+/** Requests that are not admitted. */
 const refusalOf = ({ rawHeaders, url = "" }: IncomingMessage): Refusal | undefined => {
   if (!isLoopbackHost(rawHeaders)) return { status: 403, message: "the Host header must be a loopback name" };
-  if (isForeignPage(rawHeaders)) return { status: 403, message: "pages that were served elsewhere get no answer" };
+  if (isForeignPage(rawHeaders)) return { status: 403, message: "web pages served from elsewhere get no answer" };
   if (!url.startsWith("/"))
-    return { status: 400, message: "this is no proxy for every address: set it as the base URL of your client" };
+    return { status: 400, message: "this is not a general proxy: set it as the base URL of your client" };
   return undefined;
 };
 
@@ -260,6 +261,6 @@ const answerJson = (
     connection: "close",
   });
   response.end(text);
-  // The rest of a body is read and dropped, so that whoever sends it comes to read the answer.
+  // The rest of the body is dropped, so that the sender gets to the answer.
   request.resume();
 };

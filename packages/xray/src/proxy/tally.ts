@@ -1,7 +1,7 @@
-/** Sums: of all requests, of each lineage, of each family, of each cause.
- *  Invariant: a request is counted once, when its answer has ended; lists are bounded and drop their oldest, into a sum
- *  where one is promised.
- *  Elsewhere: what is counted (analysis.ts), the words of a report (report.ts). */
+/** Totals: of all requests, of each lineage, of each family, of each cause.
+ *  Invariant: a request is counted once, when its answer has ended; lists are bounded and drop their oldest, into a
+ *  total if one is promised.
+ *  Elsewhere: what is counted (analysis.ts), the fields of a report (report.ts). */
 
 import {
   addUsage,
@@ -47,8 +47,8 @@ export type Bill = {
   readonly rewritten: number;
 };
 
-/** What some requests used, growing. */
-class Sum {
+/** The running total of a group of requests. */
+class Spending {
   #requests = 0;
   #usage = noUsage;
   #units = 0;
@@ -68,7 +68,7 @@ class Sum {
     this.#rewritten += rewritten;
   }
 
-  merge(other: Sum): void {
+  merge(other: Spending): void {
     this.#requests += other.#requests;
     this.#usage = addUsage(this.#usage, other.#usage);
     this.#units = withoutNoise(this.#units + other.#units);
@@ -98,14 +98,14 @@ export type LineageFacts = Pick<LineageReport, "id" | "wire" | "model" | "client
   readonly forkedFrom?: number;
 };
 
-type Lineage = LineageFacts & { sum: Sum; first: number; last: number; prompt: number; misses: number };
+type Lineage = LineageFacts & { sum: Spending; first: number; last: number; prompt: number; misses: number };
 
 type Family = {
   readonly from: number;
   readonly prefix: number;
   readonly members: number[];
   readonly lineages: Set<number>;
-  readonly sum: Sum;
+  readonly sum: Spending;
 };
 
 const MOST_LINEAGES = 500;
@@ -114,8 +114,8 @@ const MOST_MISSES = 200;
 const MOST_MEMBERS = 1_000;
 const MOST_NAMES = 50;
 
-/** How often what happened. Names come from us, so there are few; but none is trusted to be. */
-export class Counts {
+/** How often each thing happened. The names are ours and few, but their number is bounded anyway. */
+export class NameCounts {
   readonly #times = new Map<string, number>();
 
   add(name: string): void {
@@ -129,9 +129,9 @@ export class Counts {
 }
 
 export class Tally {
-  readonly #all = new Sum();
-  readonly #older = new Sum();
-  readonly #brokenOff = new Sum();
+  readonly #all = new Spending();
+  readonly #older = new Spending();
+  readonly #brokenOff = new Spending();
   readonly #lineages = new Map<number, Lineage>();
   readonly #families = new Map<number, Family>();
   readonly #causes = new Map<string, CauseReport>();
@@ -139,12 +139,12 @@ export class Tally {
   #lineagesSeen = 0;
   #lineagesOlder = 0;
 
-  /** A request has found its place; what it used comes later. `step` has the numbers of requests and lineages. */
+  /** A request has been placed in a lineage; its usage comes later. `step` has the numbers of requests and lineages. */
   enter(facts: LineageFacts, step: XrayStep): void {
     const known = this.#lineages.get(facts.id);
     const { index, prompt } = step;
-    const lineage: Lineage = known ?? { ...facts, sum: new Sum(), first: index, last: index, prompt, misses: 0 };
-    // The one that was busy last stands last.
+    const lineage: Lineage = known ?? { ...facts, sum: new Spending(), first: index, last: index, prompt, misses: 0 };
+    // The most recently active lineage comes last.
     this.#lineages.delete(facts.id);
     this.#lineages.set(facts.id, { ...lineage, model: facts.model, last: index, prompt });
     if (!known) this.#lineagesSeen += 1;
@@ -156,11 +156,11 @@ export class Tally {
     }
   }
 
-  /** The family that this request now makes one of, once there are two. */
+  /** The family that this request joins, once it has two lineages. */
   join(step: XrayStep): Omit<FamilyReport, keyof ProxySpend> | undefined {
     const { grewFrom: from, inherited: prefix = 0, relation, lineage, index } = step;
     if (from === undefined || relation === "repeats") return undefined;
-    const family = this.#families.get(from) ?? { from, prefix, members: [], lineages: new Set(), sum: new Sum() };
+    const family = this.#families.get(from) ?? { from, prefix, members: [], lineages: new Set(), sum: new Spending() };
     if (family.members.length < MOST_MEMBERS) family.members.push(index);
     family.lineages.add(lineage);
     this.#families.delete(from);
@@ -182,7 +182,7 @@ export class Tally {
     if (lineage && isListed) lineage.misses += 1;
   }
 
-  /** An answer has ended whose usage is known. */
+  /** An answer with a known usage has ended. */
   bill(bill: Bill, step?: XrayStep): void {
     this.#all.add(bill);
     if (!step) return;
@@ -190,7 +190,7 @@ export class Tally {
     if (step.relation !== "repeats") this.#families.get(step.grewFrom ?? -1)?.sum.add(bill);
   }
 
-  /** It was paid for, and came to no end. */
+  /** It was paid for, but not completed. */
   breakOff(bill: Bill): void {
     this.#brokenOff.add(bill);
   }

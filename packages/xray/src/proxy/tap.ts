@@ -1,10 +1,10 @@
-/** One request and its answer, listened to while they pass.
- *  Invariant: nothing here waits or can make anything else wait; what is too much is let go and said so; bytes are
+/** Listens to one request and its answer while they pass.
+ *  Invariant: nothing here waits or can make anything else wait; what is too much is dropped and reported; bytes are
  *  copied once, into a piece that can be handed over.
- *  Elsewhere: what is passed (server-pass.ts), what becomes of it (analysis.ts). */
+ *  Elsewhere: what is forwarded (server-pass.ts), what becomes of it (analysis.ts). */
 
 import { headerValue, type RawHeaders } from "./headers.ts";
-import type { Asked, Skipped, TapMessage } from "./messages.ts";
+import type { RequestMessage, SkipReason, TapMessage } from "./messages.ts";
 import type { Outcome } from "./report.ts";
 
 export type Tap = {
@@ -18,16 +18,16 @@ export type Tap = {
 export type TapEdge = {
   readonly now: () => number;
   readonly post: (message: TapMessage) => void;
-  /** Is there room for so many bytes more? So many more, or less, are held here. */
+  /** Is there room for this many more bytes? `hold` adjusts how many are waiting here. */
   readonly hasRoom: (bytes: number) => boolean;
   readonly hold: (bytes: number) => void;
-  /** Longer bodies are not looked at. */
+  /** Longer bodies are not analysed. */
   readonly bodyLimit: number;
-  /** A client that left before its request was whole. */
+  /** A client disconnected before its request was complete. */
   readonly unfinished: () => void;
 };
 
-/** Answers are handed over in pieces of this size; the first at once, since it tells what was read. */
+/** Answers are handed over in pieces of this size; the first piece at once, because it contains the usage. */
 const PIECE_BYTES = 64 * 1024;
 
 class Pieces {
@@ -45,7 +45,7 @@ class Pieces {
     this.#hold(chunk.length);
   }
 
-  /** In a buffer of its own, to be handed over whole. */
+  /** In its own buffer, to be handed over as a whole. */
   take(): Uint8Array {
     const whole = Buffer.allocUnsafeSlow(this.length);
     let at = 0;
@@ -62,30 +62,30 @@ class Pieces {
 }
 
 export const openTap = (
-  facts: Omit<Asked, "type" | "startedAt" | "body">,
+  facts: Omit<RequestMessage, "type" | "startedAt" | "body">,
   { now, post, hasRoom, hold, bodyLimit, unfinished }: TapEdge,
 ): Tap => {
   const { id } = facts;
   const request = new Pieces(hold);
   const answer = new Pieces(hold);
   let state: "sending" | "asked" | "answering" | "deaf" | "ended" = "sending";
-  let skipped: Skipped | undefined;
+  let skipped: SkipReason | undefined;
   let head: { readonly status: number; readonly headers: RawHeaders } | undefined;
 
-  const ask = (body: Uint8Array | Skipped): void => {
+  const ask = (body: Uint8Array | SkipReason): void => {
     request.drop();
     state = "asked";
     post({ ...facts, type: "asked", startedAt: now(), body });
   };
-  /** What came since the last time, to be handed over; after a gap nothing more could be read. */
+  /** What arrived since the last time; after a gap nothing more could be read. */
   const taken = (): { readonly bytes?: Uint8Array } => {
     return answer.length === 0 || state !== "answering" ? {} : { bytes: answer.take() };
   };
-  /** With the first byte of an answer, or with its end if it has none. */
+  /** Called with the first byte of an answer, or at its end if it has none. */
   const begin = (): void => {
     if (state !== "asked" || !head) return;
     const { status, headers } = head;
-    // What a provider refused has no usage.
+    // A refused request has no usage.
     state = status >= 200 && status < 300 ? "answering" : "deaf";
     if (state === "deaf") answer.drop();
     const [contentType, encoding] = [headerValue(headers, "content-type"), headerValue(headers, "content-encoding")];
@@ -105,7 +105,7 @@ export const openTap = (
     },
     answered: (status, headers) => {
       head = { status, headers };
-      if (state === "sending") ask("not sent to its end");
+      if (state === "sending") ask("not sent completely");
     },
     received: (chunk) => {
       if (state !== "asked" && state !== "answering") return;
@@ -129,7 +129,7 @@ export const openTap = (
         unfinished();
         return;
       }
-      if (state === "sending") ask("not sent to its end");
+      if (state === "sending") ask("not sent completely");
       begin();
       post({ type: "ended", id, outcome, endedAt: now(), ...taken() });
       answer.drop();

@@ -1,6 +1,7 @@
-/** The analysis in a thread of its own, so that looking never holds up what passes.
- *  Invariant: messages are taken in the order in which they came; a failure to record is counted, and recording ends.
- *  Elsewhere: the other end (server-thread.ts), the work (analysis.ts). */
+/** Runs the analysis in its own thread, so that it never delays what is forwarded.
+ *  Invariant: messages are handled in the order in which they arrive; a failure to record is counted, and recording
+ *  stops.
+ *  Elsewhere: the server's side (server-thread.ts), the work (analysis.ts). */
 
 import { parentPort, workerData } from "node:worker_threads";
 import type { ModelFacts } from "@prefork/wire";
@@ -36,24 +37,24 @@ class Recording {
   }
 }
 
-/** Small sums wait: the other end has better things to do than to hear of each. */
-const TOLD_BYTES = 256 * 1024;
+/** Small amounts are reported together, to disturb the server less often. */
+const RELEASE_BYTES = 256 * 1024;
 const released = { bytes: 0 };
 
 const recording = recordTo === undefined ? undefined : new Recording(recordTo);
 const analysis = new Analysis({
   ...settings,
   models: new Map<string, ModelFacts>(models),
-  told: (event) => {
+  onEvent: (event) => {
     if (tells) tell({ type: "event", event });
   },
-  released: (bytes) => {
+  onReleased: (bytes) => {
     released.bytes += bytes;
-    if (released.bytes < TOLD_BYTES) return;
+    if (released.bytes < RELEASE_BYTES) return;
     tell({ type: "released", bytes: released.bytes });
     released.bytes = 0;
   },
-  ...(recording ? { recorded: (exchange: Exchange) => recording.write(exchange) } : {}),
+  ...(recording ? { record: (exchange: Exchange) => recording.write(exchange) } : {}),
 });
 
 const report = (id: number): void => {

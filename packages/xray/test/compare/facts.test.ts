@@ -113,7 +113,7 @@ test("where only counting every block explains what was read, blocks are counted
   const noted = diffRequests(a, grown);
   assert.equal(noted.cause.kind, "none");
   assert.deepEqual(noted.notes, [
-    `where every call and result counts as a block of its own, ${HEAD} tokens would be read instead of ${KEPT}`,
+    `if every call and result counts as its own block, ${HEAD} tokens would be read instead of ${KEPT}`,
   ]);
   const { cause, lost } = diffRequests(a, grown, { a: usage(0, KEPT), b: usage(HEAD, KEPT - HEAD + 475) });
   assert.deepEqual(
@@ -167,7 +167,7 @@ test("members that nobody knows are named where they differ, and blamed for noth
   );
   assert.deepEqual(
     [cause.kind, notes],
-    ["none", ["compaction differs, and it is not known whether that is in the key"]],
+    ["none", ["compaction differs, and it is not documented whether it is in the key"]],
   );
 });
 

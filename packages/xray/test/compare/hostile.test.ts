@@ -44,7 +44,7 @@ test("what is no request is refused in one line", () => {
     "a string": "the first request must be a JSON object, the body of a request",
     null: "the first request must be a JSON object, the body of a request",
     "an empty object":
-      "the first request is no request that x-ray knows: expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)",
+      "the first request is not a request that x-ray knows: expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)",
     "messages that are no list": "the first request: messages must be an array",
     "contents that are no list": "the first request: contents must be an array",
     "bytes that are no text": "the first request is not valid UTF-8",

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock, startSimulator } from "@prefork/simulator";
 import type { JsonObject, Usage } from "@prefork/wire";
-import { diffRequests, type XrayPlace } from "@prefork/xray";
+import { diffRequests, type XrayLocation } from "@prefork/xray";
 import fc from "fast-check";
 import { marked, prose, type Request, words } from "./corpus/conversation.ts";
 import { anyChanges, anyPlaces, anyRequest, anyTurn, edited, withMarkers } from "./random.ts";
@@ -18,7 +18,7 @@ const grown = (request: Request, turn: Request["messages"]): Request => ({
 });
 
 /** What a place points at, read from the bytes. */
-const pointedAt = (body: string, { offset, length }: XrayPlace): string =>
+const pointedAt = (body: string, { offset, length }: XrayLocation): string =>
   JSON.parse(`"${Buffer.from(body).toString("utf8", offset, offset + length)}"`) as string;
 
 test("one letter put in somewhere is found: its path, its bytes in both bodies, and the letter itself", () => {
@@ -32,7 +32,7 @@ test("one letter put in somewhere is found: its path, its bytes in both bodies, 
       assert.equal(divergence.path, change?.path);
       assert.deepEqual([divergence.a.text, divergence.b.text], ["", "¤"]);
       assert.deepEqual([pointedAt(a, divergence.a), pointedAt(b, divergence.b)], ["", "¤"]);
-      const rest = (body: string, { offset, length }: XrayPlace): string =>
+      const rest = (body: string, { offset, length }: XrayLocation): string =>
         Buffer.from(body).toString("utf8", offset + length);
       assert.ok(rest(a, divergence.a).startsWith(JSON.stringify(divergence.a.after).slice(1, -1).slice(0, 5)));
     }),

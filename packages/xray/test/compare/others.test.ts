@@ -97,11 +97,15 @@ test("of a model that nobody knows no short prompt is surely kept, unless its pr
     const a = { ...routed(words(tokens, 1)), model: "my-model" };
     return diffRequests(a, { ...routed(words(tokens, 1), ...reply), model: "my-model" }, facts).why;
   };
-  const all = "all that both have in common was read";
+  const all = "everything that both have in common was read";
   const stated = { usage: { plain: 60, read: 2_300, written: {}, output: 1 } };
   assert.deepEqual(
     [grown(2_000), grown(4_000), grown(2_000, { b: stated })],
-    ["all that both have in common is read if this model keeps so short a prompt: its minimum is not known", all, all],
+    [
+      "everything that both have in common is read if this model caches such a short prompt; its minimum is unknown",
+      all,
+      all,
+    ],
   );
 });
 
@@ -116,7 +120,7 @@ test("instructions take no breakpoint: a developer message does", () => {
   assert.deepEqual(seen(diffRequests(request(words(300, 2)), request(words(300, 3)))), {
     cause: { kind: "marker-missing", in: "a", at: "instructions", form: "developer-message" },
     lost: 2_000,
-    fix: "instructions takes no breakpoint: say it as a developer message, and put a breakpoint on the end of that",
+    fix: "instructions cannot carry a breakpoint: send it as a developer message with a breakpoint at its end",
   });
 });
 
@@ -164,7 +168,7 @@ test("a request that goes on with a conversation of the provider's is named, and
     usage: { plain: 0, read: (index - 1) * 2_500, written: { "30m": 2_500 }, output: 3 },
   });
   const why = (key: string): string =>
-    `goes on with a conversation that the provider holds (${key}): no body shows it, so it is not compared`;
+    `continues a conversation that the provider stores (${key}): no body shows it, so it is not compared`;
   const requests = [request(1), request(2, { previous_response_id: "resp_1" }), request(3, { conversation: "conv_1" })];
   const { steps, skipped, lost } = xrayChain(requests);
   assert.deepEqual(
@@ -210,7 +214,7 @@ test("a gateway's session chooses a server, and is said to be no more", () => {
     [
       { kind: "cache-key", name: "session_id", from: "s1", to: "s2", routes: true },
       "session id changed",
-      "the session_id went from s1 to s2: it may have been sent to another server, that has not kept it",
+      "the session_id went from s1 to s2: the request may have gone to another server, which has not cached the prompt",
     ],
   );
 });
@@ -227,7 +231,7 @@ test("what a choice of tools loses is said only where the provider says so", () 
   const forced = { ...asked(...next), toolConfig: { functionCallingConfig: { mode: "ANY" } } };
   const { cause, why } = diffRequests(asked(), forced, { a: GEMINI, b: GEMINI });
   assert.deepEqual([cause.kind, cause.kind === "tool-choice" && cause.unpublished], ["tool-choice", true]);
-  assert.match(why, /, which may lose everything: this provider does not say whether it keeps a prompt by it$/);
+  assert.match(why, /, which may lose the whole prompt: this provider does not say whether it is in the cache key$/);
 });
 
 test("Kimi and GLM, which do not say when, are counted on once an answer is complete", () => {
@@ -373,7 +377,7 @@ test("a tool under another name is renamed, and sentences do not begin with a na
   assert.deepEqual(cause, { kind: "tools-changed", tool: "View", key: "name", was: "Read" });
   assert.equal(why, "the tool Read was renamed to View");
   const removed = diffRequests(a, { ...a, tools: [tool("Read")] });
-  assert.equal(removed.why, "the tool Edit is no longer there");
+  assert.equal(removed.why, "the tool Edit was removed");
 });
 
 // --- recordings of several formats -----------------------------------------------------------------------------------
@@ -409,7 +413,7 @@ test("a recording of several formats is judged within each, and what is no reque
   );
   assert.deepEqual(
     skipped.map(({ index, why }) => [index, why.split(":")[0]]),
-    [[3, "request 4 is no request that x-ray knows"]],
+    [[3, "request 4 is not a request that x-ray knows"]],
   );
 });
 
@@ -459,7 +463,7 @@ test("what is held by name is a cache key", () => {
     to: "cachedContents/b",
   });
   assert.deepEqual(notes, [
-    "cachedContent: a part of the prompt is held by the provider under that name, and no body shows it",
+    "cachedContent: part of the prompt is stored by the provider under that name, and no body shows it",
   ]);
 });
 

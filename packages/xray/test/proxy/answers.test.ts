@@ -178,14 +178,14 @@ test("what cannot be read is counted by what is wrong with it, without a letter 
     "1 × an answer in an unknown encoding",
     "1 × an answer that makes no sense",
     "1 × too long",
-    "2 × a body that is no request",
+    "2 × a body that is not a request",
     "2 × a body that is not valid JSON",
   ]);
   assert.doesNotMatch(JSON.stringify(report), /sesame/);
   assert.deepEqual([report.answered, report.all.usage], [10, anthropicUsage]);
 });
 
-test("a conversation that the provider holds is not taken for one that begins", async () => {
+test("a conversation that the provider stores is not taken for one that begins", async () => {
   const { notLookedAt, lineages, all } = await reported([
     {
       path: "/v1/responses",
@@ -195,7 +195,7 @@ test("a conversation that the provider holds is not taken for one that begins", 
   ]);
   assert.deepEqual(
     [notLookedAt, lineages, all.usage],
-    [[{ name: "a conversation that the provider holds", times: 1 }], [], openaiUsage],
+    [[{ name: "a conversation that the provider stores", times: 1 }], [], openaiUsage],
   );
 });
 
@@ -248,7 +248,7 @@ test("a miss of a few tokens is in every sum, and nobody is told of it", async (
         answer: answer(KEPT, 4),
       },
     ],
-    { told: ({ type }) => told.push(type) },
+    { onEvent: ({ type }) => told.push(type) },
   );
   assert.deepEqual([misses, lineages[0]?.misses, told.includes("request_missed")], [[], 0, false]);
   assert.deepEqual(

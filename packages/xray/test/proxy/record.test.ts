@@ -76,7 +76,7 @@ test("a folder that others can look into, a link and a file are refused before a
   await assert.rejects(startProxy({ record: open }), {
     message: `${open} can be read by others: choose another folder, or close it (chmod 700)`,
   });
-  await assert.rejects(startProxy({ record: link }), { message: `${link} is no folder` });
+  await assert.rejects(startProxy({ record: link }), { message: `${link} is not a folder` });
   await assert.rejects(startProxy({ record: "/dev/null" }), { message: "/dev/null cannot be made: EEXIST" });
   assert.deepEqual(readdirSync(open), []);
 });
@@ -106,7 +106,7 @@ test("no credential is in a record, a report or an event, not even where a body 
   const proxy = await startProxy({
     upstream: provider.url,
     record: folder,
-    told: (event) => told.push(JSON.stringify(event)),
+    onEvent: (event) => told.push(JSON.stringify(event)),
   });
   const env = `ANTHROPIC_API_KEY=${SECRETS.key}\nTOKEN="${SECRETS.bearer}"`;
   const leaky: Request = {

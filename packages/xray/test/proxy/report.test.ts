@@ -122,7 +122,7 @@ test("a time in the system text is found, with its place and what it cost", asyn
     { words: miss?.words, why: miss?.why, path: miss?.path, against: miss?.against, tokens: miss?.lost.tokens },
     {
       words: "system changed",
-      why: "the system text changed: a time is written in it",
+      why: "the system text changed: it contains a time",
       path: "system[0].text",
       against: 1,
       // All that the first one wrote, the tools included: no marker ends with them.
@@ -407,7 +407,7 @@ test("what is told while it happens is what the report says in the end", async (
   const told: string[] = [];
   await using ground = await openGround({
     proxy: {
-      told: (event) => {
+      onEvent: (event) => {
         if (event.type === "request_ended")
           told.push(`#${event.request} ${event.relation} in ${event.lineage}, ${event.all.usage.read} read`);
         else if (event.type === "request_missed")

@@ -154,7 +154,7 @@ test("a provider that cannot be reached is said in the form that the client unde
   const { url } = taken;
   await taken[Symbol.asyncDispose]();
   await using proxy = await startProxy({ upstream: url });
-  const message = `prefork proxy: cannot reach ${url}: nobody listens there (ECONNREFUSED)`;
+  const message = `prefork proxy: cannot reach ${url}: nothing is listening there (ECONNREFUSED)`;
   const ask = async (path: string): Promise<readonly [number, string | null, unknown]> => {
     const response = await fetch(`${proxy.url}${path}`, { method: "POST", body: "{}" });
     return [response.status, response.headers.get("content-type"), await response.json()];
@@ -216,8 +216,8 @@ test("it listens on loopback only, and to no address that cannot be passed to", 
     [{ port: Number(port) }, /^port \d+ is already in use on 127\.0\.0\.1$/],
     [{ upstream: "api.anthropic.com" }, /^upstream api\.anthropic\.com: expected an address such as https:/],
     [{ upstream: "ftp://x" }, /expected an address/],
-    [{ upstream: "https://user:secret@x" }, /^upstream https:\/\/…@x: may not hold a user or a password$/],
-    [{ upstream: "https://x/?key=secret" }, /^upstream https:\/\/x\/\?…: may not have a query or a fragment$/],
+    [{ upstream: "https://user:secret@x" }, /^upstream https:\/\/…@x: must not contain a user or a password$/],
+    [{ upstream: "https://x/?key=secret" }, /^upstream https:\/\/x\/\?…: must not have a query or a fragment$/],
   ];
   for (const [options, words] of refusals)
     await assert.rejects(startProxy(options), { name: "InputError", message: words });

@@ -89,7 +89,7 @@ test("errors of the provider are not listened to, long bodies are let go, client
   const broken = listen();
   broken.tap.sent(bytes("123"));
   broken.tap.ended("unanswered");
-  assert.deepEqual(said(broken.posted), ["asked (not sent to its end)", "ended unanswered"]);
+  assert.deepEqual(said(broken.posted), ["asked (not sent completely)", "ended unanswered"]);
 });
 
 test("without room nothing is kept, and after a gap nothing more of an answer", () => {

@@ -1,64 +1,64 @@
-/** What of one prompt was kept, what the next one shares with it, and how much of that it finds.
- *  Invariant: pieces are counted by the rules; tokens are the provider's own where it stated them, and else estimates
- *  scaled by what it stated of either request.
- *  Elsewhere: why it is not more (verdict.ts), the rules themselves (entries.ts). */
+/** What was cached of one prompt, what the next prompt shares with it, and how much of that it finds.
+ *  Invariant: pieces are counted by the rules; tokens are the provider's own if it reported them, otherwise estimates
+ *  scaled by what it reported for either request.
+ *  Elsewhere: the miss reason (verdict.ts), the rules (entries.ts). */
 
 import { LIFETIME_MS, type Ttl, writtenTokens } from "@prefork/wire";
 import { breakpointsOf, placesOf, type Reading } from "./entries.ts";
+import { commonStart } from "./location.ts";
 import { type Measure, measured, measureOf } from "./measure.ts";
 import { agreement, fieldText, type Prompt, type PromptPiece } from "./piece.ts";
-import { isUnasked, type Rules } from "./rules.ts";
+import { isAutomatic, type Rules } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
-import { commonStart } from "./spot.ts";
 
-/** What is known to have been kept, by the key of the piece it ends at. */
+/** A known cache entry, stored under the key of the piece it ends at. */
 export type Entry = {
   readonly ttl: Ttl | undefined;
-  /** When it was last written or read, and from when on it could be. */
+  /** When it was last written or read, and since when it can be read. */
   readonly usedAt?: number;
   readonly readableAt?: number;
 };
 
-export type Known = ReadonlyMap<string, Entry>;
+export type KnownEntries = ReadonlyMap<string, Entry>;
 
-export type Footing = {
+export type CacheLookup = {
   readonly a: Prompt;
   readonly b: Prompt;
-  /** Everything that was kept, with the answers that the second prompt shows to have been. */
-  readonly known: Known;
-  /** Provider's tokens for those that are estimated. */
+  /** Everything that was cached, including answers that the second prompt contains. */
+  readonly known: KnownEntries;
+  /** Converts estimated tokens to the provider's tokens. */
   readonly measure: Measure;
-  /** How many pieces both begin with. */
+  /** The number of pieces that both begin with. */
   readonly shared: number;
-  /** Index of the last piece: that any entry on the first prompt's line ends at; that both share and that could carry a
-   *  marker; that the second finds an entry at, by the rules, and by the rules and the time. -1: none. */
+  /** Indexes of the last piece: at which any entry of the first prompt ends; that both share and that could carry a
+   *  marker; at which the second finds an entry by the rules; and by the rules and the time. -1: none. */
   readonly kept: number;
   readonly sharedEnd: number;
   readonly found: number;
   readonly live: number;
-  /** What is surely read of it: where answers are kept, whether one came back letter for letter no body tells. */
+  /** What is certainly read: if answers are cached, no body shows whether one came back byte for byte. */
   readonly sure: number;
   readonly reading: Reading;
-  /** Tokens that a prompt kept unasked shares inside the piece in which both part. */
+  /** With automatic caching: tokens shared inside the piece where the prompts diverge. */
   readonly partly: number;
 };
 
-export type FootingTerms = {
+export type LookupTerms = {
   readonly a: Prompt;
   readonly b: Prompt;
-  readonly known: Known;
+  readonly known: KnownEntries;
   readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
   readonly reading: Reading;
 };
 
-/** What a request leaves behind that it did not read: entries behind the piece at `read`. Where its provider says that it
- *  kept nothing, nothing is there. */
-export const entriesOf = (prompt: Prompt, sent: SentFacts, read = -1): Known => {
+/** The entries that a request leaves without having read them: those after the piece at `read`. None if its provider
+ *  reports that it cached nothing. */
+export const entriesOf = (prompt: Prompt, sent: SentFacts, read = -1): KnownEntries => {
   const { usage, startedAt } = sent;
   const { keeping, statesWrites } = prompt.rules;
   const isWhole = keeping.kind === "everything";
   const saysNothing = usage !== undefined && usage.read + writtenTokens(usage) === 0;
-  if (saysNothing && statesWrites && !isUnasked(keeping)) return new Map();
+  if (saysNothing && statesWrites && !isAutomatic(keeping)) return new Map();
   const readableAt = readableFrom(prompt.rules, sent);
   if (readableAt === Number.POSITIVE_INFINITY) return new Map();
   const stated = measured(prompt, sent) ?? ((tokens: number): number => tokens);
@@ -78,13 +78,13 @@ export const entriesOf = (prompt: Prompt, sent: SentFacts, read = -1): Known => 
   );
 };
 
-/** As far as it is known; an answer that is complete had begun before. */
+/** As far as it is known. A complete answer must have begun earlier. */
 const readableFrom = ({ readable, settleMs }: Rules, { firstEventAt, endedAt }: SentFacts): number | undefined =>
   readable === "complete" && endedAt !== undefined ? endedAt + settleMs : firstEventAt;
 
 export const endOf = ({ pieces }: Prompt, index: number): number => pieces[index]?.end ?? 0;
 
-export const footingOf = (terms: FootingTerms): Footing => {
+export const lookUp = (terms: LookupTerms): CacheLookup => {
   const { a, b, known, sent } = terms;
   const shared = agreement(a, b);
   const kept = a.pieces.findLastIndex(({ key }) => known.has(key));
@@ -93,13 +93,13 @@ export const footingOf = (terms: FootingTerms): Footing => {
   const measure = measureOf({ a, b, sent, common: endOf(b, shared - 1) + inside });
   const unit = nearUnit({ a, b, next, shared, inside, measure });
   const partly = b.rules.keeping.kind === "units" && unit === undefined ? 0 : inside;
-  // What is kept whole is kept in steps; what both share must be long enough to be one.
+  // Automatic caches work in steps; what both share must be at least one step long.
   const isLong = (index: number): boolean =>
     measure.b(endOf(b, index) + (index === shared - 1 ? partly : 0)) >= b.rules.minimum;
   const looking = { ...terms, known: unit === undefined ? known : withUnit(known, unit, b.pieces[shared - 1]) };
-  const sure = lookedUp(looking, isLong, measure);
+  const sure = searchBothWays(looking, isLong, measure);
   const answered = { ...looking, known: withAnswers(b, looking.known) };
-  const { found, live, reading } = answered.known === looking.known ? sure : lookedUp(answered, isLong, measure);
+  const { found, live, reading } = answered.known === looking.known ? sure : searchBothWays(answered, isLong, measure);
   return {
     a,
     b,
@@ -116,13 +116,13 @@ export const footingOf = (terms: FootingTerms): Footing => {
   };
 };
 
-type UnitTerms = Pick<Footing, "a" | "b" | "shared" | "measure"> & {
-  /** The first piece behind what both share that an entry ends at. */
+type UnitTerms = Pick<CacheLookup, "a" | "b" | "shared" | "measure"> & {
+  /** The first piece after the shared ones at which an entry ends. */
   readonly next: number;
   readonly inside: number;
 };
 
-/** A unit ends before the last words of its prompt: whoever parts from it in these alone has all of it. */
+/** A unit ends before the last tokens of its prompt, so a prompt that diverges only there can read all of it. */
 const nearUnit = ({ a, b, next, shared, inside, measure }: UnitTerms): string | undefined => {
   const { keeping } = b.rules;
   if (keeping.kind !== "units" || next < 0 || shared === 0) return undefined;
@@ -130,13 +130,13 @@ const nearUnit = ({ a, b, next, shared, inside, measure }: UnitTerms): string | 
   return measure.b(endOf(b, shared - 1) + inside) >= end ? a.pieces[next]?.key : undefined;
 };
 
-const withUnit = (known: Known, unit: string, last: PromptPiece | undefined): Known => {
+const withUnit = (known: KnownEntries, unit: string, last: PromptPiece | undefined): KnownEntries => {
   const entry = known.get(unit);
   return entry && last ? new Map([...known, [last.key, entry]]) : known;
 };
 
-/** Where units are kept, the answer that followed a kept prompt is one too. */
-const withAnswers = (b: Prompt, known: Known): Known => {
+/** If the provider keeps units, the answer after a cached prompt is one too. */
+const withAnswers = (b: Prompt, known: KnownEntries): KnownEntries => {
   if (b.rules.keeping.kind !== "units") return known;
   const answers = b.pieces.flatMap(({ key }, index): readonly (readonly [string, Entry])[] => {
     const entry = known.get(key);
@@ -151,13 +151,13 @@ const withAnswers = (b: Prompt, known: Known): Known => {
 const canEnd =
   ({ rules, explicitOnly }: Prompt) =>
   ({ markable, ending, at }: PromptPiece): boolean =>
-    (isUnasked(rules.keeping) && at !== undefined) ||
+    (isAutomatic(rules.keeping) && at !== undefined) ||
     (rules.keeping.kind === "endings" && !explicitOnly ? ending === true || markable : markable);
 
-type LookedUp = Pick<Footing, "found" | "live" | "reading">;
+type SearchResult = Pick<CacheLookup, "found" | "live" | "reading">;
 
-/** Where a provider may count otherwise, and what was read can only be explained by that, it is taken to do so. */
-const lookedUp = (terms: FootingTerms, isLong: (index: number) => boolean, measure: Measure): LookedUp => {
+/** If a provider may count positions differently, and only that explains what was read, we assume that it does. */
+const searchBothWays = (terms: LookupTerms, isLong: (index: number) => boolean, measure: Measure): SearchResult => {
   const { b, sent } = terms;
   const { keeping } = b.rules;
   const reading = keeping.kind === "markers" && keeping.singly ? "singly" : terms.reading;
@@ -169,7 +169,11 @@ const lookedUp = (terms: FootingTerms, isLong: (index: number) => boolean, measu
   return distance(other.live) < distance(first.live) ? other : first;
 };
 
-const search = ({ b, known, sent }: FootingTerms, isLong: (index: number) => boolean, reading: Reading): LookedUp => {
+const search = (
+  { b, known, sent }: LookupTerms,
+  isLong: (index: number) => boolean,
+  reading: Reading,
+): SearchResult => {
   const places = placesOf(b, reading);
   const hits = (isThere: (entry: Entry) => boolean): number =>
     b.pieces.findLastIndex(({ key }, index) => {
@@ -193,7 +197,7 @@ export const isRaced = ({ usedAt, readableAt }: Entry, at: number | undefined): 
   return at !== undefined && from !== undefined && at < from;
 };
 
-/** Providers that count in tokens read into the middle of a piece. */
+/** Providers that count in tokens can read into the middle of a piece. */
 const partlyShared = (a: Prompt, b: Prompt, shared: number): number => {
   const [one, other] = [a.pieces[shared], b.pieces[shared]];
   const { keeping } = b.rules;

@@ -1,12 +1,13 @@
-/** What stands where in a body: values by their place in the bytes, and their text free of spelling.
- *  Invariant: two values have the same text exactly when a reader of JSON sees the same value (in the same key order,
- *  where order counts); nothing here recurses deeper than a fixed number of levels, whatever it is given.
- *  Elsewhere: finding ends of values (../json.ts), which order counts where (anthropic.ts, openai.ts). */
+/** The values of a body by their position in the bytes, and their normalised text.
+ *  Invariant: two values have the same text exactly when a JSON reader sees the same value (in the same key order, if
+ *  that matters); nothing here recurses deeper than a fixed number of levels.
+ *  Elsewhere: finding where a value ends (@prefork/wire), where key order matters (anthropic.ts, openai.ts,
+ *  gemini.ts). */
 
 import { endOfValue, isArrayAt, isObjectAt, isStringAt, itemsOf, membersOf } from "@prefork/wire/internal";
 
 /** One value of a body. */
-export type At = {
+export type BodyValue = {
   readonly bytes: Buffer;
   readonly start: number;
   readonly end: number;
@@ -14,7 +15,7 @@ export type At = {
   readonly path: string;
 };
 
-export type MemberAt = { readonly key: string; readonly keyStart: number; readonly at: At };
+export type BodyMember = { readonly key: string; readonly keyStart: number; readonly at: BodyValue };
 
 const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/;
 
@@ -23,13 +24,13 @@ export const keyPath = (path: string, key: string): string => {
   return path === "" ? key : `${path}.${key}`;
 };
 
-export const isObjectHere = ({ bytes, start }: At): boolean => isObjectAt(bytes, start);
-export const isArrayHere = ({ bytes, start }: At): boolean => isArrayAt(bytes, start);
-export const isStringHere = ({ bytes, start }: At): boolean => isStringAt(bytes, start);
-export const isNullHere = ({ bytes, start, end }: At): boolean => end - start === 4 && bytes[start] === 0x6e;
+export const isObjectHere = ({ bytes, start }: BodyValue): boolean => isObjectAt(bytes, start);
+export const isArrayHere = ({ bytes, start }: BodyValue): boolean => isArrayAt(bytes, start);
+export const isStringHere = ({ bytes, start }: BodyValue): boolean => isStringAt(bytes, start);
+export const isNullHere = ({ bytes, start, end }: BodyValue): boolean => end - start === 4 && bytes[start] === 0x6e;
 
-/** The members of an object in their order; of two with one key the last counts, as it does for readers of JSON. */
-export const membersAt = (object: At): readonly MemberAt[] => {
+/** The members of an object in their order. If a key occurs twice the last one counts, as for JSON readers. */
+export const membersAt = (object: BodyValue): readonly BodyMember[] => {
   if (!isObjectHere(object)) return [];
   const { bytes, start, path } = object;
   const found = membersOf(bytes, start).map(({ key, keyStart, start: from, end }) => ({
@@ -43,53 +44,53 @@ export const membersAt = (object: At): readonly MemberAt[] => {
 };
 
 /** The keys that an object has more than once. */
-export const doubledKeys = ({ bytes, start }: At): readonly string[] => {
+export const repeatedKeys = ({ bytes, start }: BodyValue): readonly string[] => {
   if (!isObjectAt(bytes, start)) return [];
   const seen = new Set<string>();
   const keys = membersOf(bytes, start).map(({ key }) => key);
   return [...new Set(keys.filter((key) => seen.size === seen.add(key).size))];
 };
 
-export const itemsAt = (array: At): readonly At[] => {
+export const itemsAt = (array: BodyValue): readonly BodyValue[] => {
   if (!isArrayHere(array)) return [];
   const { bytes, start, path } = array;
   return itemsOf(bytes, start).map((item, index) => ({ bytes, ...item, path: `${path}[${index}]` }));
 };
 
-/** A member that says something: null is as good as none. */
-export const memberAt = (members: readonly MemberAt[], key: string): At | undefined => {
+/** A member that is not null. */
+export const memberAt = (members: readonly BodyMember[], key: string): BodyValue | undefined => {
   const found = members.find((member) => member.key === key)?.at;
   return found && !isNullHere(found) ? found : undefined;
 };
 
-/** The items of a list by its key; none where there is no such list. */
-export const listAt = (members: readonly MemberAt[], key: string): readonly At[] => {
+/** The items of a list by its key; empty if there is no such list. */
+export const listAt = (members: readonly BodyMember[], key: string): readonly BodyValue[] => {
   const list = memberAt(members, key);
   return list ? itemsAt(list) : [];
 };
 
-/** A member by the keys that lead down to it. */
+/** A member by the path of keys that lead to it. */
 export const memberBelow = (
-  members: readonly MemberAt[],
+  members: readonly BodyMember[],
   [key = "", ...below]: readonly string[],
   find = memberAt,
-): At | undefined => {
+): BodyValue | undefined => {
   const at = find(members, key);
   return at && below.length > 0 ? memberBelow(membersAt(at), below, find) : at;
 };
 
 /** The value as it is written. */
-export const rawText = ({ bytes, start, end }: At): string => bytes.toString("utf8", start, end);
+export const rawText = ({ bytes, start, end }: BodyValue): string => bytes.toString("utf8", start, end);
 
 /** A string's own text, without quotes and escapes; undefined for any other value. */
-export const stringAt = (at: At | undefined): string | undefined => {
+export const stringAt = (at: BodyValue | undefined): string | undefined => {
   if (!at || !isStringHere(at)) return undefined;
   const written = at.bytes.toString("utf8", at.start + 1, at.end - 1);
-  return written.includes("\\") ? unescaped(written) : written;
+  return written.includes("\\") ? unescapeString(written) : written;
 };
 
-/** Half of a pair of surrogates is no letter: no provider can tell two of them apart. */
-const unescaped = (written: string): string => (JSON.parse(`"${written}"`) as string).toWellFormed();
+/** A lone surrogate is not a character, and providers cannot tell two of them apart. */
+const unescapeString = (written: string): string => (JSON.parse(`"${written}"`) as string).toWellFormed();
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -98,9 +99,9 @@ export const isSpace = (byte: number | undefined): boolean =>
 export const isStructure = (byte: number): boolean =>
   byte === 0x7b || byte === 0x7d || byte === 0x5b || byte === 0x5d || byte === 0x2c || byte === 0x3a;
 
-/** The value without white space and with one spelling for each string and number; keys stay in their order. What is
- *  spelled so already, as nearly all is, is taken in one piece. */
-export const orderedText = ({ bytes, start, end }: At): string => {
+/** The value without white space and with normalised strings and numbers; keys keep their order. Text that is already
+ *  normalised, as nearly all is, is taken as a whole. */
+export const orderedText = ({ bytes, start, end }: BodyValue): string => {
   const parts: string[] = [];
   let from = start;
   for (let at = start; at < end; ) {
@@ -124,7 +125,7 @@ const hasEscape = (bytes: Buffer, from: number, to: number): boolean => {
   return false;
 };
 
-/** 1.0, 1e3 and -0 can be spelled otherwise; whole numbers and words cannot. */
+/** 1.0, 1e3 and -0 can be written differently; integers and words cannot. */
 const isOddNumber = (bytes: Buffer, from: number, to: number): boolean => {
   for (let at = from; at < to; at += 1) {
     const byte = bytes[at];
@@ -134,30 +135,30 @@ const isOddNumber = (bytes: Buffer, from: number, to: number): boolean => {
   return false;
 };
 
-/** One spelling of a string, a number or a word. */
+/** The normalised text of a string, a number or a word. */
 export const scalarText = (written: string, isString = written.startsWith('"')): string => {
-  if (isString) return written.includes("\\") ? JSON.stringify(unescaped(written.slice(1, -1))) : written;
+  if (isString) return written.includes("\\") ? JSON.stringify(unescapeString(written.slice(1, -1))) : written;
   return /[.eE-]/.test(written) ? JSON.stringify(JSON.parse(written)) : written;
 };
 
-/** Below this many levels keys are taken in the order they have: no format nests its own objects so deep. */
+/** Below this many levels keys keep their order: no format nests its own objects this deep. */
 export const DEEPEST = 10;
 
-export type TextRule = {
-  /** Members whose order of keys the model sees. */
+export type KeyOrderRule = {
+  /** Members whose key order the model sees. */
   readonly ordered: ReadonlySet<string>;
-  /** Members that are no part of the prompt wherever they stand. */
+  /** Members that are never part of the prompt. */
   readonly unseen: ReadonlySet<string>;
 };
 
-/** The members that count, in the order of their keys. */
-export const sortedMembers = (object: At, { unseen }: TextRule): readonly MemberAt[] =>
+/** The members that count, sorted by key. */
+export const sortedMembers = (object: BodyValue, { unseen }: KeyOrderRule): readonly BodyMember[] =>
   membersAt(object)
     .filter(({ key, at }) => !unseen.has(key) && !isNullHere(at))
     .sort((one, other) => (one.key < other.key ? -1 : 1));
 
-/** The value's text where the order of keys says nothing, but for the members that `rule` names. */
-export const unorderedText = (at: At, rule: TextRule, depth = 0): string => {
+/** The value's text if key order does not matter, except in the members that `rule` names. */
+export const unorderedText = (at: BodyValue, rule: KeyOrderRule, depth = 0): string => {
   if (depth > DEEPEST) return orderedText(at);
   if (isArrayHere(at))
     return `[${itemsAt(at)
@@ -171,8 +172,8 @@ export const unorderedText = (at: At, rule: TextRule, depth = 0): string => {
   return `{${members.join(",")}}`;
 };
 
-/** The byte where the given letter (counted in UTF-16 units) of a string stands. */
-export const offsetInString = ({ bytes, start, end }: At, unit: number): number => {
+/** The byte offset of a character (counted in UTF-16 units) in a string. */
+export const offsetInString = ({ bytes, start, end }: BodyValue, unit: number): number => {
   const written = bytes.toString("utf8", start + 1, end - 1);
   if (!written.includes("\\")) return start + 1 + Buffer.byteLength(written.slice(0, unit));
   let at = 0;

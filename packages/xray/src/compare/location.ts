@@ -1,52 +1,52 @@
-/** One place in a body, with the letters around it, and the letters in which two strings differ.
- *  Invariant: offsets are of the bytes that were given; no letter is cut in half, and no more than a line is quoted.
- *  Elsewhere: finding the two values (locate.ts, lockstep.ts), showing the place (the command line). */
+/** A location in a body with the text around it, and the characters in which two strings differ.
+ *  Invariant: offsets refer to the given bytes; no character is cut in half, and at most a line is quoted.
+ *  Elsewhere: finding the two values (locate.ts, lockstep.ts), showing the location (the command line). */
 
-import { type At, offsetInString } from "./places.ts";
+import { type BodyValue, offsetInString } from "./values.ts";
 
-/** A place in one of the two bodies. */
-export type XrayPlace = {
-  /** JSON path; of something absent, of what would hold it. */
+/** A location in one of the two bodies. */
+export type XrayLocation = {
+  /** JSON path; for something absent, the path of what would contain it. */
   readonly path: string;
-  /** Byte of the first difference; of something absent, where it would stand. */
+  /** Byte offset of the first difference; for something absent, where it would be. */
   readonly offset: number;
   /** How many bytes differ from there. */
   readonly length: number;
-  /** What differs, and what stands around it; long texts are cut. */
+  /** The differing text and its surroundings; long texts are cut. */
   readonly before: string;
   readonly text: string;
   readonly after: string;
 };
 
-export type Located = { readonly path: string; readonly a: XrayPlace; readonly b: XrayPlace };
+export type LocatedDifference = { readonly path: string; readonly a: XrayLocation; readonly b: XrayLocation };
 
 const AROUND = 60;
 const QUOTED = 200;
 
 /** A value as a whole. */
-export const wholePlace = ({ bytes, start, end, path }: At): XrayPlace => ({
+export const wholeLocation = ({ bytes, start, end, path }: BodyValue): XrayLocation => ({
   path,
   offset: start,
   length: end - start,
   ...aroundBytes(bytes, start, end),
 });
 
-/** Where something would stand that is not there. */
-export const gapAt = ({ bytes, path }: Pick<At, "bytes" | "path">, offset: number): XrayPlace => ({
+/** Where something that is missing would be. */
+export const gapAt = ({ bytes, path }: Pick<BodyValue, "bytes" | "path">, offset: number): XrayLocation => ({
   path,
   offset,
   length: 0,
   ...aroundBytes(bytes, offset, offset),
 });
 
-const aroundBytes = (bytes: Buffer, start: number, end: number): Pick<XrayPlace, "before" | "text" | "after"> => ({
+const aroundBytes = (bytes: Buffer, start: number, end: number): Pick<XrayLocation, "before" | "text" | "after"> => ({
   before: bytes.toString("utf8", Math.max(0, start - AROUND), start).replace(/^\ufffd+/, ""),
   text: bytes.toString("utf8", start, Math.min(end, start + QUOTED)).replace(/\ufffd+$/, ""),
   after: bytes.toString("utf8", end, Math.min(bytes.length, end + AROUND)).replace(/\ufffd+$/, ""),
 });
 
-/** An empty place at the end of an object or array. */
-export const gapInside = (at: At): XrayPlace => gapAt(at, Math.max(at.start, at.end - 1));
+/** An empty location at the end of an object or array. */
+export const gapInside = (at: BodyValue): XrayLocation => gapAt(at, Math.max(at.start, at.end - 1));
 
 // --- letters ---------------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ export const commonStart = (a: string, b: string): number => {
   const shorter = Math.min(a.length, b.length);
   let at = 0;
   while (at < shorter && a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
-  // Never between the two halves of one letter.
+  // Never between the two halves of a character.
   return at > 0 && (isLowSurrogate(a.charCodeAt(at)) || isLowSurrogate(b.charCodeAt(at))) ? at - 1 : at;
 };
 
@@ -67,7 +67,7 @@ export const commonEnd = (a: string, b: string, from: number): number => {
   return length > 0 && isLowSurrogate(a.charCodeAt(a.length - length)) ? length - 1 : length;
 };
 
-const placeInString = (at: At, text: string, [from, to]: readonly [number, number]): XrayPlace => {
+const locationInString = (at: BodyValue, text: string, [from, to]: readonly [number, number]): XrayLocation => {
   const offset = offsetInString(at, from);
   return {
     path: at.path,
@@ -79,12 +79,16 @@ const placeInString = (at: At, text: string, [from, to]: readonly [number, numbe
   };
 };
 
-export const locateLetters = (a: At, b: At, [one, other]: readonly [string, string]): Located => {
+export const locateLetters = (
+  a: BodyValue,
+  b: BodyValue,
+  [one, other]: readonly [string, string],
+): LocatedDifference => {
   const from = commonStart(one, other);
   const same = commonEnd(one, other, from);
   return {
     path: b.path,
-    a: placeInString(a, one, [from, one.length - same]),
-    b: placeInString(b, other, [from, other.length - same]),
+    a: locationInString(a, one, [from, one.length - same]),
+    b: locationInString(b, other, [from, other.length - same]),
   };
 };

@@ -1,15 +1,15 @@
-/** Connections to providers: one for each that a client has opened.
- *  Invariant: a client's connection and the provider's live and end together, so that keeping it open, closing it when it
- *  is idle, and sending again after it broke are between the two, as if nobody stood there.
- *  Elsewhere: what goes over them (server-pass.ts). */
+/** Connections to providers: one for each connection of a client.
+ *  Invariant: a client's connection and the provider's live and end together, so that keeping it open, closing it when
+ *  idle, and retrying after it broke stay between the two, as if the proxy were not there.
+ *  Elsewhere: what is sent over them (server-pass.ts). */
 
 import { type ClientRequest, Agent as HttpAgent, type ServerResponse } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
 import type { Upstream } from "./route.ts";
 
-/** One client's connection, with what it leads to. */
-export class Line {
+/** One client's connection and the provider's connection behind it. */
+export class ProviderLink {
   readonly #client: Socket;
   #http: HttpAgent | undefined;
   #https: HttpsAgent | undefined;
@@ -35,7 +35,7 @@ export class Line {
     return this.#http;
   }
 
-  /** A request is under way until the client has its answer. */
+  /** A request is in flight until the client has its answer. */
   take(outgoing: ClientRequest, response: ServerResponse): void {
     this.#underway += 1;
     outgoing.once("socket", (socket) => {
@@ -57,12 +57,12 @@ export class Line {
   }
 }
 
-/** The lines of a server, each made with its client's first request. */
-export class Lines {
-  readonly #lines = new WeakMap<Socket, Line>();
+/** The links of a server, each created with its client's first request. */
+export class ProviderLinks {
+  readonly #lines = new WeakMap<Socket, ProviderLink>();
 
-  of(client: Socket): Line {
-    const known = this.#lines.get(client) ?? new Line(client);
+  of(client: Socket): ProviderLink {
+    const known = this.#lines.get(client) ?? new ProviderLink(client);
     this.#lines.set(client, known);
     return known;
   }
