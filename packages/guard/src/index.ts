@@ -103,7 +103,7 @@ export {
   type ProjectRules,
   projectRules,
   type ServersInFile,
-  type SettingsPlaces,
+  type SettingsLocations,
 } from "./settings/index.ts";
 export {
   type AcceptedRule,

@@ -9,10 +9,10 @@ export {
   type LockHolder,
   livenessOf,
   lockHolder,
-  placesOf,
   readBounded,
   refusalOf,
   removeAbandonedDrafts,
+  resolvedPatterns,
   thisProcess,
 } from "./files/index.ts";
 export { GitViews } from "./git/index.ts";
@@ -23,7 +23,7 @@ export {
   isSecret,
   judgeInside,
   judgePath,
-  mayHoldKeys,
+  mayContainSecrets,
   partsBelow,
   protectedWhenMissing,
   type Refused,

@@ -8,7 +8,7 @@ import { chmod, type FileHandle, lstat, mkdir, open, readlink, realpath } from "
 
 /** Node has no `openat`. Linux gives the same through `/proc/self/fd`; elsewhere names are used, links are refused and
  *  each open folder is compared with its name again before and after every use. */
-export type Way = "descriptors" | "names";
+export type FolderAccess = "descriptors" | "names";
 
 const ENTER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
@@ -22,8 +22,8 @@ export class SwappedError extends Error {
   override readonly name = "SwappedError";
 }
 
-type Place = {
-  readonly way: Way;
+type OpenFolder = {
+  readonly way: FolderAccess;
   readonly handle: FileHandle;
   /** Canonical, as it was when the folder was opened. Bytes, since names need not be text. */
   readonly path: Buffer;
@@ -35,17 +35,17 @@ const SLASH = Buffer.from("/");
 
 const asBytes = (name: string | Buffer): Buffer => (typeof name === "string" ? Buffer.from(name) : name);
 
-const joined = (folder: Buffer, names: readonly Buffer[]): Buffer =>
+const joinBytes = (folder: Buffer, names: readonly Buffer[]): Buffer =>
   Buffer.concat([folder.equals(SLASH) ? Buffer.alloc(0) : folder, ...names.flatMap((name) => [SLASH, name])]);
 
 /** An open folder. Whoever opens or enters one closes it. */
 export class Folder implements AsyncDisposable {
-  readonly way: Way;
+  readonly way: FolderAccess;
   readonly handle: FileHandle;
   readonly path: Buffer;
-  readonly #from: Place["from"];
+  readonly #from: OpenFolder["from"];
 
-  private constructor({ way, handle, path, from }: Place) {
+  private constructor({ way, handle, path, from }: OpenFolder) {
     this.way = way;
     this.handle = handle;
     this.path = path;
@@ -53,7 +53,7 @@ export class Folder implements AsyncDisposable {
   }
 
   /** Opens a folder by its canonical path; the caller has resolved it. */
-  static async open(path: string, way?: Way): Promise<Folder> {
+  static async open(path: string, way?: FolderAccess): Promise<Folder> {
     const handle = await open(path, ENTER);
     try {
       const inProc =
@@ -61,7 +61,7 @@ export class Folder implements AsyncDisposable {
           ? undefined
           : await lstat(`/proc/self/fd/${handle.fd}/.`, { bigint: true }).catch(() => undefined);
       const held = await handle.stat({ bigint: true });
-      const chosen: Way = inProc !== undefined && isSame(inProc, held) ? "descriptors" : "names";
+      const chosen: FolderAccess = inProc !== undefined && isSame(inProc, held) ? "descriptors" : "names";
       const folder = new Folder({ way: chosen, handle, path: Buffer.from(path) });
       await folder.verify();
       return folder;
@@ -74,7 +74,7 @@ export class Folder implements AsyncDisposable {
   /** The path of one name in this folder, for a call that does not follow its last component. */
   at(name: string | Buffer): Buffer {
     const folder = this.way === "descriptors" ? Buffer.from(`/proc/self/fd/${this.handle.fd}`) : this.path;
-    return joined(folder, [asBytes(name)]);
+    return joinBytes(folder, [asBytes(name)]);
   }
 
   /** What stands under a name, links themselves included; undefined where nothing does. */
@@ -110,7 +110,7 @@ export class Folder implements AsyncDisposable {
     const entered = new Folder({
       way: this.way,
       handle,
-      path: joined(this.path, [asBytes(name)]),
+      path: joinBytes(this.path, [asBytes(name)]),
       from: { top, names },
     });
     try {
@@ -151,7 +151,7 @@ export class Folder implements AsyncDisposable {
     const [now, topNow] = await Promise.all(
       [this, top].map(({ handle }) => readlink(`/proc/self/fd/${handle.fd}`, { encoding: "buffer" })),
     );
-    if (now === undefined || topNow === undefined || !now.equals(joined(topNow, names)))
+    if (now === undefined || topNow === undefined || !now.equals(joinBytes(topNow, names)))
       throw new SwappedError("a folder of the path was moved meanwhile");
   }
 

@@ -1,6 +1,5 @@
-export { readBounded } from "./bounded.ts";
-export { newDraftName, removeAbandonedDrafts } from "./drafts.ts";
-export { Folder, isSame, SwappedError, type Way } from "./folder.ts";
+export { listFolder, readBounded, readPlainFile } from "./bounded.ts";
+export { Folder, type FolderAccess, isSame, SwappedError } from "./folder.ts";
 export {
   acquireLock,
   firstLock,
@@ -11,10 +10,10 @@ export {
   lockHolder,
   thisProcess,
 } from "./lock.ts";
-export { listFolder, readPlainFile } from "./plain-file.ts";
 export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState, tamperingRisk } from "./private-folder.ts";
-export { canonical, type PathJudge, pathJudge, placesOf, reached } from "./read-judge.ts";
+export { type PathJudge, pathJudge, realPath, resolvedPatterns, resolveName } from "./read-judge.ts";
 export { type Kind, kindOf, refusalOf } from "./reasons.ts";
+export { newDraftName, removeAbandonedDrafts } from "./replace.ts";
 export {
   type Entry,
   type FileFacts,

@@ -35,7 +35,7 @@ export type LockHolder = {
   readonly host: string;
 };
 
-const read = (path: string): string | null => {
+const readOrNull = (path: string): string | null => {
   try {
     return readFileSync(path, "latin1").trim();
   } catch {
@@ -53,7 +53,7 @@ const namespaceOf = (): string | null => {
 
 /** State and start time; the name before them may hold spaces and parentheses. */
 const statOf = (pid: number): { readonly state: string; readonly started: string } | undefined => {
-  const text = read(`/proc/${pid}/stat`);
+  const text = readOrNull(`/proc/${pid}/stat`);
   const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state, started] = [fields?.[0], fields?.[19]];
   return state !== undefined && started !== undefined ? { state, started } : undefined;
@@ -62,7 +62,7 @@ const statOf = (pid: number): { readonly state: string; readonly started: string
 export const thisProcess = (): LockHolder => ({
   pid: process.pid,
   started: statOf(process.pid)?.started ?? null,
-  boot: read("/proc/sys/kernel/random/boot_id"),
+  boot: readOrNull("/proc/sys/kernel/random/boot_id"),
   namespace: namespaceOf(),
   host: hostname(),
 });
@@ -88,7 +88,7 @@ export const livenessOf = (holder: LockHolder, self: LockHolder): Liveness => {
 
 const FREE = "free";
 
-const nameOf = (turn: number): string => `lock-${turn}`;
+const linkName = (turn: number): string => `lock-${turn}`;
 
 const parseHolder = (text: string): LockHolder | undefined => {
   const [pid, started, boot, namespace, host] = text.split(" ").map(decodeURIComponent);
@@ -102,7 +102,7 @@ const parseHolder = (text: string): LockHolder | undefined => {
   };
 };
 
-const spellHolder = ({ pid, started, boot, namespace, host }: LockHolder): string =>
+const encodeHolder = ({ pid, started, boot, namespace, host }: LockHolder): string =>
   [String(pid), started ?? "", boot ?? "", namespace ?? "", host].map(encodeURIComponent).join(" ");
 
 const turnsIn = async (folder: Folder): Promise<readonly number[]> =>
@@ -113,10 +113,10 @@ const turnsIn = async (folder: Folder): Promise<readonly number[]> =>
 /** The holder of a lock; "free" where it was given back or means nothing, undefined where the link is gone. */
 const holderAt = async (folder: Folder, turn: number): Promise<LockHolder | typeof FREE | undefined> => {
   try {
-    return parseHolder(await readlink(folder.at(nameOf(turn)))) ?? FREE;
+    return parseHolder(await readlink(folder.at(linkName(turn)))) ?? FREE;
   } catch (error) {
     if (isCode(error, "ENOENT")) return undefined;
-    if (isCode(error, "EINVAL")) throw new LockError("insecure", `${folder.path}/${nameOf(turn)} is no lock`);
+    if (isCode(error, "EINVAL")) throw new LockError("insecure", `${folder.path}/${linkName(turn)} is no lock`);
     throw error;
   }
 };
@@ -131,11 +131,11 @@ export const lockHolder = async (folder: Folder, self: LockHolder): Promise<Lock
 export type Lock = { readonly holder: LockHolder; readonly release: () => Promise<void> };
 
 /** Each try that fails means that another process went on, so a few suffice; this many mean that something is wrong. */
-const TRIES = 1_000;
+const MAX_TRIES = 1_000;
 
 /** `what` is for the message: "session 4711". */
 export const acquireLock = async (folder: Folder, what: string, self: LockHolder): Promise<Lock> => {
-  for (let tried = 0; tried < TRIES; tried += 1) {
+  for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     const turn = await tryTurn(folder, what, self);
     if (turn !== undefined) return { holder: self, release: () => release(folder, turn) };
   }
@@ -144,7 +144,7 @@ export const acquireLock = async (folder: Folder, what: string, self: LockHolder
 
 /** In a folder that was just made: nobody has been there, so nothing is looked for. */
 export const firstLock = async (folder: Folder, what: string, self: LockHolder): Promise<Lock> => {
-  if (await make(folder, 1, spellHolder(self))) return { holder: self, release: () => release(folder, 1) };
+  if (await createLink(folder, 1, encodeHolder(self))) return { holder: self, release: () => release(folder, 1) };
   throw new LockError("locked", `${what} was taken by another process while it was made`);
 };
 
@@ -153,22 +153,22 @@ const tryTurn = async (folder: Folder, what: string, self: LockHolder): Promise<
   if (last !== undefined) {
     const holder = await holderAt(folder, last);
     if (holder === undefined) return undefined;
-    if (holder !== FREE) refuseWhileAlive({ holder, self, what, path: join(folder.path.toString(), nameOf(last)) });
+    if (holder !== FREE) refuseWhileAlive({ holder, self, what, path: join(folder.path.toString(), linkName(last)) });
   }
   const turn = (last ?? 0) + 1;
-  if (!(await make(folder, turn, spellHolder(self)))) return undefined;
+  if (!(await createLink(folder, turn, encodeHolder(self)))) return undefined;
   const turns = await turnsIn(folder);
   const lower = turns.filter((other) => other < turn);
   if (turns.some((other) => other > turn)) {
-    await drop(folder, [turn]);
+    await removeLinks(folder, [turn]);
     return undefined;
   }
-  await drop(folder, lower);
+  await removeLinks(folder, lower);
   return turn;
 };
 
-const make = (folder: Folder, turn: number, text: string): Promise<boolean> =>
-  symlink(text, folder.at(nameOf(turn))).then(
+const createLink = (folder: Folder, turn: number, text: string): Promise<boolean> =>
+  symlink(text, folder.at(linkName(turn))).then(
     () => true,
     (error: unknown) => {
       if (isCode(error, "EEXIST")) return false;
@@ -176,9 +176,9 @@ const make = (folder: Folder, turn: number, text: string): Promise<boolean> =>
     },
   );
 
-const drop = async (folder: Folder, turns: readonly number[]): Promise<void> => {
+const removeLinks = async (folder: Folder, turns: readonly number[]): Promise<void> => {
   for (const turn of turns)
-    await unlink(folder.at(nameOf(turn))).catch((error: unknown) => {
+    await unlink(folder.at(linkName(turn))).catch((error: unknown) => {
       if (!isCode(error, "ENOENT")) throw error;
     });
 };
@@ -186,17 +186,17 @@ const drop = async (folder: Folder, turns: readonly number[]): Promise<void> => 
 /** The next number is made first: without any link the numbers would begin anew, and a process that came too late
  *  would not notice. */
 const release = async (folder: Folder, turn: number): Promise<void> => {
-  if (await make(folder, turn + 1, FREE)) await drop(folder, [turn]);
+  if (await createLink(folder, turn + 1, FREE)) await removeLinks(folder, [turn]);
 };
 
-type Refusal = {
+type LockAttempt = {
   readonly holder: LockHolder;
   readonly self: LockHolder;
   readonly what: string;
   readonly path: string;
 };
 
-const refuseWhileAlive = ({ holder, self, what, path }: Refusal): void => {
+const refuseWhileAlive = ({ holder, self, what, path }: LockAttempt): void => {
   const liveness = livenessOf(holder, self);
   if (liveness === "dead") return;
   if (liveness === "elsewhere")

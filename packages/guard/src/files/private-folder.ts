@@ -10,20 +10,21 @@ import type { Refused } from "../paths/index.ts";
 import { refusalOf, refuse } from "./reasons.ts";
 import { openRoot, type Root, type RootOptions } from "./root.ts";
 
-const self = (): number => process.getuid?.() ?? -1;
+const currentUser = (): number => process.getuid?.() ?? -1;
 
 /** Why a folder above ours could be exchanged by somebody else, or undefined. */
-const unsafeAbove = (path: string, stats: Stats): string | undefined =>
-  unsafeOwner(path, stats) ?? (stats.isDirectory() || stats.isSymbolicLink() ? undefined : `${path} is not a folder`);
+const parentProblem = (path: string, stats: Stats): string | undefined =>
+  ownershipProblem(path, stats) ??
+  (stats.isDirectory() || stats.isSymbolicLink() ? undefined : `${path} is not a folder`);
 
 const foldersTo = (path: string): readonly string[] => (path === "/" ? ["/"] : [...foldersTo(dirname(path)), path]);
 
-type Found =
+type FolderState =
   | { readonly kind: "there"; readonly path: string; readonly mode: number }
   | { readonly kind: "missing"; readonly path: string; readonly make: readonly string[] };
 
 /** Looks without changing anything. */
-const find = async (folder: string): Promise<Found | Refused> => {
+const inspect = async (folder: string): Promise<FolderState | Refused> => {
   const missing: string[] = [];
   let given = dirname(resolve(folder));
   let above: string;
@@ -41,7 +42,7 @@ const find = async (folder: string): Promise<Found | Refused> => {
     }
   }
   for (const path of new Set([...foldersTo(given), ...foldersTo(above)])) {
-    const unsafe = unsafeAbove(path, await lstat(path));
+    const unsafe = parentProblem(path, await lstat(path));
     if (unsafe !== undefined) return refuse(unsafe);
   }
   const path = join(above, ...missing, basename(resolve(folder)));
@@ -49,7 +50,7 @@ const find = async (folder: string): Promise<Found | Refused> => {
   if (stats === undefined) return { kind: "missing", path, make: foldersTo(path).slice(foldersTo(above).length) };
   if (stats.isSymbolicLink()) return refuse(`${path} is a link`);
   if (!stats.isDirectory()) return refuse(`${path} is not a folder`);
-  if (stats.uid !== self()) return refuse(`${path} belongs to another user (${stats.uid})`);
+  if (stats.uid !== currentUser()) return refuse(`${path} belongs to another user (${stats.uid})`);
   if (stats.mode & 0o022) return refuse(`${path} can be changed by others (mode ${octal(stats.mode)})`);
   return { kind: "there", path, mode: stats.mode & 0o777 };
 };
@@ -65,7 +66,7 @@ export type PrivateFolderState =
 
 /** What `openPrivateFolder` would find; `mode` is undefined where the folder is not there yet. */
 export const inspectPrivateFolder = async (folder: string): Promise<PrivateFolderState> => {
-  const found = await find(folder).catch(refusalOf);
+  const found = await inspect(folder).catch(refusalOf);
   if (!("kind" in found)) return found;
   return { ok: true, path: found.path, mode: found.kind === "there" ? found.mode : undefined };
 };
@@ -76,10 +77,10 @@ export const openPrivateFolder = async (
   { drafts }: Pick<RootOptions, "drafts"> = {},
 ): Promise<{ readonly ok: true; readonly root: Root } | Refused> => {
   try {
-    const found = await find(folder);
+    const found = await inspect(folder);
     if (!("kind" in found)) return found;
     if (found.kind === "missing") for (const path of found.make) await makeOrKeep(path);
-    const again = await find(folder);
+    const again = await inspect(folder);
     if (!("kind" in again)) return again;
     if (again.kind === "missing") return refuse(`${again.path} was removed meanwhile`);
     await using handle = await open(again.path, "r");
@@ -106,13 +107,13 @@ const makeOrKeep = (path: string): Promise<void> =>
  *  (../trust). */
 
 const STICKY = 0o1000;
-const MOST_LINKS = 40;
+const MAX_LINKS = 40;
 
 export const octal = (mode: number): string => (mode & 0o7777).toString(8).padStart(4, "0");
 
 /** Many systems give each user a group of the same number with nobody else in it; writable by that group is writable by
  *  the user. The superuser's group is no such group. */
-const isOwnGroup = ({ gid, uid }: Stats): boolean => gid !== 0 && gid === uid && uid === self();
+const isOwnGroup = ({ gid, uid }: Stats): boolean => gid !== 0 && gid === uid && uid === currentUser();
 
 /** In a user namespace the superuser's own files show this owner, and nobody inside can become it. */
 const isUnmapped = (uid: number): boolean => {
@@ -125,8 +126,8 @@ const isUnmapped = (uid: number): boolean => {
 };
 
 /** Why something could have been changed or exchanged by somebody else, or undefined. */
-export const unsafeOwner = (path: string, stats: Stats): string | undefined => {
-  if (stats.uid !== self() && stats.uid !== 0 && !isUnmapped(stats.uid))
+export const ownershipProblem = (path: string, stats: Stats): string | undefined => {
+  if (stats.uid !== currentUser() && stats.uid !== 0 && !isUnmapped(stats.uid))
     return `${path} belongs to another user (${stats.uid})`;
   if (stats.isSymbolicLink()) return undefined; // whose it is was asked; where it leads is asked next
   if (stats.isDirectory() && stats.mode & STICKY) return undefined;
@@ -139,7 +140,7 @@ export const tamperingRisk = async (path: string): Promise<string | undefined> =
   if (process.getuid === undefined) return undefined; // a system without these owners and modes
   try {
     await stat(path); // what is not there needs no judging, whoever could put it there
-    return await walk(resolve(path));
+    return await riskOnPath(resolve(path));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? undefined : `${path}: ${refusalOf(error).reason}`;
@@ -148,14 +149,14 @@ export const tamperingRisk = async (path: string): Promise<string | undefined> =
 
 const namesOf = (path: string): readonly string[] => path.split("/").filter((name) => name !== "" && name !== ".");
 
-const walk = async (path: string): Promise<string | undefined> => {
+const riskOnPath = async (path: string): Promise<string | undefined> => {
   let [at, rest, links] = ["/", namesOf(path), 0];
   for (;;) {
     const stats = await lstat(at);
-    const unsafe = unsafeOwner(at, stats);
+    const unsafe = ownershipProblem(at, stats);
     if (unsafe !== undefined) return unsafe;
     if (stats.isSymbolicLink()) {
-      if (++links > MOST_LINKS) return `${path} leads through too many links`;
+      if (++links > MAX_LINKS) return `${path} leads through too many links`;
       const target = await readlink(at);
       rest = [...namesOf(target), ...rest];
       at = target.startsWith("/") ? "/" : dirname(at);

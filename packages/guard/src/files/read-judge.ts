@@ -6,7 +6,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
-import { fromHome, mayHoldKeys } from "../paths/index.ts";
+import { fromHome, mayContainSecrets } from "../paths/index.ts";
 import { broadFolderProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../rules/index.ts";
 
 export type PathJudge = {
@@ -14,23 +14,23 @@ export type PathJudge = {
   readonly problem: (path: string) => string | undefined;
   /** Why a folder must not be read as a whole. */
   readonly folderProblem: (path: string) => string | undefined;
-  readonly isKey: (path: string) => boolean;
+  readonly isSecret: (path: string) => boolean;
   readonly rules: ReadRules;
 };
 
-export type JudgedFor = {
+export type PathJudgeOptions = {
   readonly cwd: string;
   readonly home?: string; // default: the user's
   readonly rules?: readonly PlanRule[];
 };
 
-export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: JudgedFor): PathJudge => {
-  const homes = [...new Set([home, homedir()].map(canonical))].filter((path) => path.length > 1);
-  const here = canonical(cwd);
+export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: PathJudgeOptions): PathJudge => {
+  const homes = [...new Set([home, homedir()].map(realPath))].filter((path) => path.length > 1);
+  const here = realPath(cwd);
   /** As it is written from the home folder, which may lie anywhere. */
   const short = (path: string): string | undefined =>
     homes.map((one) => fromHome(path, one)).find((found) => found !== undefined);
-  const rules = readRules(written.map(withPlaces));
+  const rules = readRules(written.map(withResolvedPaths));
   const problem = (path: string): string | undefined => {
     const atHome = short(path);
     return pathProblem(path) ?? (atHome === undefined ? undefined : pathProblem(atHome)) ?? rules.problem(path);
@@ -44,19 +44,23 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: Judged
         problem(path) ?? broadFolderProblem(path) ?? (atHome === undefined ? undefined : broadFolderProblem(atHome))
       );
     },
-    isKey: (path) => mayHoldKeys(path, homes),
+    isSecret: (path) => mayContainSecrets(path, homes),
   };
 };
 
 type Names = PlanRule["paths"][number];
 
 /** What a rule names may be a link, or be reached through one: the rule holds for the place as well. */
-const withPlaces = (rule: PlanRule): PlanRule => ({ ...rule, paths: [...rule.paths, ...placesOf(rule.paths)] });
+const withResolvedPaths = (rule: PlanRule): PlanRule => ({
+  ...rule,
+  paths: [...rule.paths, ...resolvedPatterns(rule.paths)],
+});
 
 /** The same paths where links lead, for those that lead elsewhere. */
-export const placesOf = (paths: PlanRule["paths"]): PlanRule["paths"] => paths.flatMap((names) => placeOf(names));
+export const resolvedPatterns = (paths: PlanRule["paths"]): PlanRule["paths"] =>
+  paths.flatMap((names) => resolvePattern(names));
 
-const placeOf = (names: Names): readonly Names[] => {
+const resolvePattern = (names: Names): readonly Names[] => {
   const fixed: string[] = [];
   for (const name of names) {
     if (name === "**" || "glob" in name) break;
@@ -66,7 +70,7 @@ const placeOf = (names: Names): readonly Names[] => {
   for (let end = fixed.length; end > 0; end -= 1) {
     const path = `/${fixed.slice(0, end).join("/")}`;
     if (!existsSync(path)) continue;
-    const place = canonical(path);
+    const place = realPath(path);
     const parts = place.split("/").filter((name) => name !== "");
     return place === path ? [] : [[...parts.map((name) => ({ name })), ...names.slice(end)]];
   }
@@ -79,11 +83,11 @@ const placeOf = (names: Names): readonly Names[] => {
  *  Elsewhere: names as they are written (../bash), what may not be read (render-pipe.ts). */
 
 /** A name as it is asked for from a folder. Not for `cd`, which goes back by name. */
-export const reached = (folder: string, name: string): string =>
+export const resolveName = (folder: string, name: string): string =>
   isAbsolute(name) ? name : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;
 
 /** The place itself; the name where nothing is there. */
-export const canonical = (path: string): string => {
+export const realPath = (path: string): string => {
   try {
     return realpathSync.native(path);
   } catch {

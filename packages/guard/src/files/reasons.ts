@@ -40,7 +40,7 @@ export const kindOf = (stats: Pick<BigIntStats, "isFile" | "isDirectory" | "isSy
   stats.isFile() ? "file" : stats.isDirectory() ? "folder" : stats.isSymbolicLink() ? "link" : "other";
 
 /** Why what stands under a name cannot be used as an ordinary file; undefined where it can. */
-export const notAFile = (stats: BigIntStats): string | undefined => {
+export const fileProblem = (stats: BigIntStats): string | undefined => {
   const kind = kindOf(stats);
   if (kind === "link") return "this is a link, and links are not followed";
   if (kind === "folder") return "this is a folder, not a file";
@@ -48,5 +48,5 @@ export const notAFile = (stats: BigIntStats): string | undefined => {
 };
 
 /** A write through a file of several names would change what the other names lead to. */
-export const hasOtherNames = (stats: BigIntStats): string | undefined =>
+export const hardLinkProblem = (stats: BigIntStats): string | undefined =>
   stats.nlink === 1n ? undefined : "this file has further names (hard links), which a write would change as well";

@@ -16,8 +16,8 @@ import {
   repositoryMarks,
 } from "../paths/index.ts";
 import { readUpTo } from "./bounded.ts";
-import { Folder, isSame, SwappedError, type Way } from "./folder.ts";
-import { hasOtherNames, type Kind, kindOf, notAFile, refusalOf, refuse } from "./reasons.ts";
+import { Folder, type FolderAccess, isSame, SwappedError } from "./folder.ts";
+import { fileProblem, hardLinkProblem, type Kind, kindOf, refusalOf, refuse } from "./reasons.ts";
 import { replaceFile, versionOf } from "./replace.ts";
 
 export type RootOptions = {
@@ -26,7 +26,7 @@ export type RootOptions = {
   /** Refuse to write names that run something later (../paths/protected.ts). Default: true. */
   readonly protect?: boolean;
   /** Default: descriptors where the kernel has them. */
-  readonly way?: Way;
+  readonly way?: FolderAccess;
   /** A folder of ours where half-written files are noted, for the case that this process dies. Default: they are not. */
   readonly drafts?: string;
 };
@@ -88,7 +88,7 @@ export class Root implements AsyncDisposable {
     this.#options = options;
   }
 
-  get way(): Way {
+  get way(): FolderAccess {
     return this.#folder.way;
   }
 
@@ -97,7 +97,7 @@ export class Root implements AsyncDisposable {
     return this.#visit(path, async (folder, name) => {
       const seen = await folder.look(name);
       if (seen === undefined) return refuse("there is no such file");
-      const wrong = notAFile(seen); // before it is opened: opening a device can do something
+      const wrong = fileProblem(seen); // before it is opened: opening a device can do something
       if (wrong !== undefined) return refuse(wrong);
       await using handle = await open(folder.at(name), READ);
       const held = await handle.stat({ bigint: true });
@@ -119,7 +119,7 @@ export class Root implements AsyncDisposable {
     const isPrivate = this.#options.private ?? true;
     return this.#change(path, true, async (folder, name) => {
       const before = await folder.look(name);
-      const wrong = await notWritable(folder, name, before);
+      const wrong = await writeProblem(folder, name, before);
       if (wrong !== undefined) return refuse(wrong);
       if (options.expected !== undefined && (before === undefined || versionOf(before) !== options.expected))
         return refuse("the file was changed since it was read; read it again");
@@ -133,7 +133,7 @@ export class Root implements AsyncDisposable {
     return this.#change(path, false, async (folder, name) => {
       const before = await folder.look(name);
       if (before === undefined) return refuse("there is no such file");
-      const wrong = notAFile(before) ?? hasOtherNames(before);
+      const wrong = fileProblem(before) ?? hardLinkProblem(before);
       if (wrong !== undefined) return refuse(wrong);
       await folder.verify();
       await unlink(folder.at(name));
@@ -184,7 +184,7 @@ export class Root implements AsyncDisposable {
     if (refused !== undefined) return refused;
     const visit: Visit<{ readonly ok: true }> = async (folder, name) => {
       const before = await folder.look(name);
-      const wrong = await notWritable(folder, name, before);
+      const wrong = await writeProblem(folder, name, before);
       await folder.verify();
       return wrong === undefined ? { ok: true } : refuse(wrong);
     };
@@ -225,14 +225,14 @@ export class Root implements AsyncDisposable {
     try {
       let folder = this.#folder;
       for (const part of inside.below.slice(0, -1)) {
-        const reason = protects ? await inRepository(folder, part) : undefined;
+        const reason = protects ? await repositoryProblem(folder, part) : undefined;
         if (reason !== undefined) return refuse(reason);
         const step = await this.#step(folder, part, makeFolders);
         if (!(step instanceof Folder)) return step;
         entered.push(step);
         folder = step;
       }
-      const reason = protects ? await inRepository(folder, name) : undefined;
+      const reason = protects ? await repositoryProblem(folder, name) : undefined;
       return reason === undefined ? await visit(folder, name) : refuse(reason);
     } catch (error) {
       return refusalOf(error);
@@ -259,7 +259,7 @@ export class Root implements AsyncDisposable {
 }
 
 /** Only names that git knows are worth looking at the others for. */
-const inRepository = async (folder: Folder, name: string): Promise<string | undefined> => {
+const repositoryProblem = async (folder: Folder, name: string): Promise<string | undefined> => {
   if (protectedInRepository(name, repositoryMarks) === undefined) return undefined;
   const seen = await Promise.all(repositoryMarks.map((mark) => folder.look(mark)));
   return protectedInRepository(
@@ -269,13 +269,13 @@ const inRepository = async (folder: Folder, name: string): Promise<string | unde
 };
 
 /** A rename would pass over the write protection of the file it replaces, so that is asked for here. */
-const notWritable = async (
+const writeProblem = async (
   folder: Folder,
   name: string,
   stats: BigIntStats | undefined,
 ): Promise<string | undefined> => {
   if (stats === undefined) return undefined;
-  const wrong = notAFile(stats) ?? hasOtherNames(stats);
+  const wrong = fileProblem(stats) ?? hardLinkProblem(stats);
   if (wrong !== undefined) return wrong;
   const isProtected =
     (Number(stats.mode) & 0o222) === 0 ||

@@ -5,7 +5,7 @@
  *  Elsewhere: the view (view.ts), reading worktrees (worktrees.ts). */
 
 import { dirname, relative } from "node:path";
-import { canonical } from "../files/index.ts";
+import { realPath } from "../files/index.ts";
 import type { GitInvocation } from "../rules/index.ts";
 import { askGit } from "./ask-git.ts";
 import { locate } from "./checkout.ts";
@@ -52,7 +52,7 @@ const pathsOf = (
   { checkout, isBare }: ReadRepository,
 ): OwnAnswer | ViewProblem => {
   const { top, git, common, isFolder } = checkout;
-  const here = canonical(view.folder);
+  const here = realPath(view.folder);
   const below = relative(top, here);
   let isAbsolute = false;
   const shared = (): string => {

@@ -4,7 +4,7 @@
  *  Elsewhere: where git finds them, over those of the repository (view.ts), options that would show such files all
  *  the same (../bash). */
 
-import { anyCase, secretPatterns } from "../paths/index.ts";
+import { caseInsensitive, secretPatterns } from "../paths/index.ts";
 
 const quoted = (pattern: string): string => `"${pattern}"`;
 
@@ -15,18 +15,20 @@ const KEY = "prefork-key";
 /** Later lines count over earlier ones. */
 const ATTRIBUTES = [
   `[attr]${KEY} -diff`,
-  ...secretPatterns.filesUnlessSource.map((name) => `${quoted(anyCase(name))} ${KEY}`),
-  ...secretPatterns.placesUnlessSource.map((name) => `${quoted(anyCase(`**/${name}`))} ${KEY}`),
-  ...secretPatterns.sources.map((name) => `${quoted(anyCase(name))} !${KEY}`),
-  ...secretPatterns.filesAlways.map((name) => `${quoted(anyCase(name))} ${KEY}`),
-  ...secretPatterns.templates.map((name) => `${quoted(anyCase(name))} !${KEY}`),
-  ...secretPatterns.noTemplates.map((name) => `${quoted(anyCase(name))} ${KEY}`),
+  ...secretPatterns.filesUnlessSource.map((name) => `${quoted(caseInsensitive(name))} ${KEY}`),
+  ...secretPatterns.placesUnlessSource.map((name) => `${quoted(caseInsensitive(`**/${name}`))} ${KEY}`),
+  ...secretPatterns.sources.map((name) => `${quoted(caseInsensitive(name))} !${KEY}`),
+  ...secretPatterns.filesAlways.map((name) => `${quoted(caseInsensitive(name))} ${KEY}`),
+  ...secretPatterns.templates.map((name) => `${quoted(caseInsensitive(name))} !${KEY}`),
+  ...secretPatterns.noTemplates.map((name) => `${quoted(caseInsensitive(name))} ${KEY}`),
   ...secretPatterns.folders.flatMap((name) =>
     // A file of a single name is hit above; patterns of paths take git long.
-    [...(name.includes("/") ? [`**/${name}`] : []), `**/${name}/**`].map((path) => `${quoted(anyCase(path))} ${KEY}`),
+    [...(name.includes("/") ? [`**/${name}`] : []), `**/${name}/**`].map(
+      (path) => `${quoted(caseInsensitive(path))} ${KEY}`,
+    ),
   ),
-  ...secretPatterns.places.map((name) => `${quoted(`**/${anyCase(name)}`)} ${KEY}`),
-  `${quoted(anyCase("*.pub"))} !${KEY}`,
+  ...secretPatterns.places.map((name) => `${quoted(`**/${caseInsensitive(name)}`)} ${KEY}`),
+  `${quoted(caseInsensitive("*.pub"))} !${KEY}`,
   "",
 ].join("\n");
 
@@ -39,7 +41,7 @@ const inAnySpelling = (name: string): string => {
   const plain = name
     .normalize("NFC")
     .replace(/\[[^\]]*\]|[^\0-\x7f]+/g, (part) => (/[^\0-\x7f]/.test(part) ? "*" : part));
-  return anyCase(plain.replace(/\*+/g, "*").toLowerCase());
+  return caseInsensitive(plain.replace(/\*+/g, "*").toLowerCase());
 };
 
 /** Hides at least what the pattern names: all that is in a folder above, where the line would be too long. */

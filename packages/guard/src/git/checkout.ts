@@ -5,7 +5,7 @@
 
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { canonical, reached, readPlainFile } from "../files/index.ts";
+import { readPlainFile, realPath, resolveName } from "../files/index.ts";
 import type { ReadBudget } from "./read-budget.ts";
 import { Doubt } from "./read-budget.ts";
 
@@ -57,7 +57,7 @@ export const look = (path: string | Buffer): Stats | undefined => {
 
 const checkoutAt = (top: string, facts: Stats): Checkout => {
   const path = join(top, ".git");
-  const real = facts.isSymbolicLink() ? canonical(path) : path;
+  const real = facts.isSymbolicLink() ? realPath(path) : path;
   const kind = look(real);
   if (kind === undefined || kind.isSymbolicLink()) throw new Doubt(`${path} leads nowhere`);
   if (kind.isDirectory()) return checked({ top, git: real, common: commonOf(real, top), isFolder: true });
@@ -65,7 +65,7 @@ const checkoutAt = (top: string, facts: Stats): Checkout => {
   const [, pointer] = /^gitdir: ([^\n\r\0]+)[\r\n]*$/.exec(text) ?? [];
   if (pointer === undefined) throw new Doubt(`${path} is no file that git could follow`);
   own(real);
-  const git = canonical(reached(top, pointer));
+  const git = realPath(resolveName(top, pointer));
   return checked({ top, git, common: commonOf(git, top), isFolder: false });
 };
 
@@ -76,10 +76,10 @@ const commonOf = (git: string, top: string): string => {
   if (text === undefined) return git;
   const [, pointer] = /^([^\n\r\0]+)[\r\n]*$/.exec(text) ?? [];
   if (pointer === undefined) throw new Doubt(`${join(git, "commondir")} is no file that git could follow`);
-  const common = canonical(reached(git, pointer));
+  const common = realPath(resolveName(git, pointer));
   const back = readGitFile(join(git, "gitdir"), LONGEST_POINTER)?.toString() ?? "";
   const [, named = ""] = /^([^\n\r\0]+\/\.git)[\r\n]*$/.exec(back) ?? [];
-  if (dirname(git) !== join(common, "worktrees") || canonical(dirname(reached(git, named))) !== top)
+  if (dirname(git) !== join(common, "worktrees") || realPath(dirname(resolveName(git, named))) !== top)
     throw new Doubt(`${common} does not know ${top} as a worktree of its own`);
   return common;
 };
@@ -116,7 +116,7 @@ const own = (path: string): void => {
 export const readGitFile = (path: string, mostBytes: number, budget?: ReadBudget): Buffer | undefined => {
   const facts = look(path);
   if (facts === undefined) return undefined;
-  if (facts.isSymbolicLink() || canonical(path) !== path) throw new Doubt(`git would read ${path}, which is a link`);
+  if (facts.isSymbolicLink() || realPath(path) !== path) throw new Doubt(`git would read ${path}, which is a link`);
   const file = readPlainFile(path, Math.min(mostBytes, budget?.bytesLeft ?? mostBytes));
   budget?.file(typeof file === "string" ? 0 : file.length, path);
   if (file === "missing") throw new Doubt(`${path} is not a regular file, and git would wait for it`);

@@ -6,7 +6,7 @@
 
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
-import { canonical, listFolder, reached } from "../files/index.ts";
+import { listFolder, realPath, resolveName } from "../files/index.ts";
 import { Doubt, isFolder, readGitFile } from "./checkout.ts";
 import type { ReadBudget } from "./read-budget.ts";
 
@@ -28,7 +28,7 @@ type Seen = { names: number; objects: number; readonly budget: ReadBudget };
 export const readObjects = (common: string, budget: ReadBudget): readonly string[] => {
   const found: string[] = [];
   const seen: Seen = { names: 0, objects: 0, budget };
-  let level = [canonical(join(common, "objects"))];
+  let level = [realPath(join(common, "objects"))];
   for (let depth = 0; level.length > 0; depth += 1) {
     const fresh = [...new Set(level)].filter((folder) => !found.includes(folder));
     found.push(...fresh);
@@ -82,7 +82,7 @@ const alternatesOf = (objects: string, depth: number): readonly string[] => {
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"))
     .map((line) => {
-      const folder = canonical(reached(objects, line));
+      const folder = realPath(resolveName(objects, line));
       // Not quoted, nothing that is no text, and below the first level in full, as git wants it.
       const isPlain = /^[ !#-~\u0080-\ufffc][ -~\u0080-\ufffc]*$/.test(line) && (depth === 0 || line.startsWith("/"));
       if (!isPlain || !isFolder(folder)) throw new Doubt(`${path} holds a line that names no folder`);

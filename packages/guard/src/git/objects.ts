@@ -6,7 +6,7 @@
 
 import { join, relative } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { canonical } from "../files/index.ts";
+import { realPath } from "../files/index.ts";
 import { leadsToSecrets } from "../paths/index.ts";
 import type { GitInvocation } from "../rules/index.ts";
 import { askGit } from "./ask-git.ts";
@@ -127,7 +127,7 @@ const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }:
     return EMPTY.test(name) || verb === "show" || verb === "cat-file" ? undefined : folderProblem(verb, name);
   }
   const { top } = view;
-  const place = join(baseOf(path, canonical(view.folder), top), path);
+  const place = join(baseOf(path, realPath(view.folder), top), path);
   const places = [place, ...view.others.map((other) => join(other, relative(top, place)))];
   const keys = places.map(judge.problem).find((problem) => problem !== undefined);
   if (keys !== undefined || type !== "tree") return keys;
@@ -182,7 +182,7 @@ export const objectProblem = async (
   const everything = walksCommits(asked) ? undefined : asked.words.find((word) => EVERYTHING.test(word));
   if (everything !== undefined)
     return { problem: `git ${verb} ${everything} may print files whose paths are not known; use git log -p` };
-  const here = canonical(view.folder);
+  const here = realPath(view.folder);
   const file = namedFiles(asked)
     .map((name) => judge.problem(join(here, name)))
     .find((problem) => problem !== undefined);

@@ -5,7 +5,7 @@
 
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { canonical, reached } from "../files/index.ts";
+import { realPath, resolveName } from "../files/index.ts";
 import { type Checkout, Doubt, isFolder, locate, placeOf, readGitFile } from "./checkout.ts";
 import { type IndexCopy, readIndex } from "./index-file.ts";
 import { readObjects } from "./links.ts";
@@ -67,7 +67,7 @@ const readWithin = (folder: string, { logs = false, tracked, budget }: BoundedPa
   if ((lastOf(settings, "extensions.refstorage")?.value ?? "files") !== "files")
     throw new Doubt(configured("extensions.refstorage"));
   const elsewhere = lastOf(settings, "core.worktree");
-  if (elsewhere && canonical(reached(checkout.git, elsewhere.value ?? "")) !== checkout.top)
+  if (elsewhere && realPath(resolveName(checkout.git, elsewhere.value ?? "")) !== checkout.top)
     throw new Doubt(configured("core.worktree"));
   const { top, git, common } = checkout;
   if (!elsewhere && git === common && !git.startsWith(`${top}/`))

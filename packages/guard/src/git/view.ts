@@ -8,7 +8,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { canonical } from "../files/index.ts";
+import { realPath } from "../files/index.ts";
 import { attributesFor } from "./attributes.ts";
 import { partsOf } from "./links.ts";
 import { ReadBudget } from "./read-budget.ts";
@@ -55,7 +55,7 @@ export class GitViews {
 
   /** Made when it is first asked for: most pipes have no git in them. */
   #made(): string {
-    this.#folder ??= canonical(makeSomewhere([tmpdir(), "/tmp", "/var/tmp"]));
+    this.#folder ??= realPath(makeSomewhere([tmpdir(), "/tmp", "/var/tmp"]));
     return this.#folder;
   }
 
@@ -141,7 +141,7 @@ export class View {
 
   /** The top of the work tree; the folder itself outside of a repository. */
   get top(): string {
-    return this.repository?.checkout.top ?? canonical(this.folder);
+    return this.repository?.checkout.top ?? realPath(this.folder);
   }
 
   /** Other folders that its files may be of. */
@@ -168,7 +168,7 @@ export class View {
 
 /** There is no repository, and git is not to look for one in its own way. */
 const outside = (folder: string): Readonly<Record<string, string>> => {
-  const above = dirname(canonical(folder));
+  const above = dirname(realPath(folder));
   return above.includes(":") ? {} : { GIT_CEILING_DIRECTORIES: above };
 };
 

@@ -1,6 +1,6 @@
 export { globMatcher, globProblem } from "./glob.ts";
-export { isPseudoPath, type Judged, judgeInside, judgePath, partsBelow, type Refused } from "./judge.ts";
-export { anyCase, fitsPattern, isMatch, readPart, type Sign } from "./name-pattern.ts";
+export { isPseudoPath, type JudgedPath, judgeInside, judgePath, partsBelow, type Refused } from "./judge.ts";
+export { caseInsensitive, fitsPattern, matchesTokens, type PatternToken, parsePattern } from "./name-pattern.ts";
 export {
   protectedInRepository,
   protectedName,
@@ -10,7 +10,7 @@ export {
   repositoryMarks,
 } from "./protected.ts";
 export { secretPatterns, secretSamples } from "./secret-globs.ts";
-export { fromHome, isSecret, leadsToSecrets, mayHoldKeys } from "./secret-names.ts";
+export { fromHome, isSecret, leadsToSecrets, mayContainSecrets } from "./secret-names.ts";
 export { couldBeSecret } from "./secret-patterns.ts";
 export { shownName } from "./shown-name.ts";
 export { SYSTEM_FOLDERS } from "./system-folders.ts";

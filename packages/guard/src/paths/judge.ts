@@ -4,7 +4,7 @@
 
 export type Refused = { readonly ok: false; readonly reason: string };
 
-export type Judged = { readonly ok: true; readonly path: string; readonly parts: readonly string[] };
+export type JudgedPath = { readonly ok: true; readonly path: string; readonly parts: readonly string[] };
 
 const MAX_PATH_BYTES = 4_096;
 const MAX_NAME_BYTES = 255;
@@ -15,7 +15,7 @@ const refuse = (reason: string): Refused => ({ ok: false, reason });
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
 /** Forms that a shell, a browser or a template would put something else in place of. */
-const EXPANDED: readonly (readonly [RegExp, string])[] = [
+const EXPANSION_FORMS: readonly (readonly [RegExp, string])[] = [
   [/^~|\/~(?:\/|$)/, "~ is not expanded"],
   [/\$[({]|`/, "substitutions are not expanded"],
   [/(?:^|\/)\$[A-Z_][A-Z0-9_]*(?:\/|$)/, "variables are not expanded"],
@@ -24,7 +24,7 @@ const EXPANDED: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** One name between two slashes: is it a name under every reading? A reading that folds forms must not find a step. */
-const judgeName = (name: string): string | undefined => {
+const nameProblem = (name: string): string | undefined => {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `a name in the path is longer than ${MAX_NAME_BYTES} bytes`;
   const folded = name.normalize("NFKC");
   if (folded !== name && (/[/\\]/.test(folded) || /^\.{1,2}$/.test(folded)))
@@ -34,14 +34,14 @@ const judgeName = (name: string): string | undefined => {
 
 /** An absolute path, component by component. `.` and doubled slashes mean nothing and are left out; `..` takes away the
  *  name before it, and what is left is all that anybody opens. */
-export const judgePath = (text: unknown): Judged | Refused => {
+export const judgePath = (text: unknown): JudgedPath | Refused => {
   if (typeof text !== "string") return refuse("the path must be a text");
   if (text === "") return refuse("the path is empty");
   if (text.includes("\0")) return refuse("the path holds a NUL character");
   if (UNPRINTABLE.test(text)) return refuse("the path holds control characters");
   if (Buffer.byteLength(text) > MAX_PATH_BYTES) return refuse(`the path is longer than ${MAX_PATH_BYTES} bytes`);
   if (/^[a-z][a-z0-9+.-]*:/i.test(text)) return refuse("this is a URL or a drive, not a path; give an absolute path");
-  for (const [form, why] of EXPANDED) if (form.test(text)) return refuse(`${why}; give the plain absolute path`);
+  for (const [form, why] of EXPANSION_FORMS) if (form.test(text)) return refuse(`${why}; give the plain absolute path`);
   if (!text.startsWith("/")) return refuse("the path is relative; give an absolute path");
   const parts: string[] = [];
   for (const name of text.split("/")) {
@@ -50,7 +50,7 @@ export const judgePath = (text: unknown): Judged | Refused => {
       parts.pop();
       continue;
     }
-    const wrong = judgeName(name);
+    const wrong = nameProblem(name);
     if (wrong !== undefined) return refuse(wrong);
     parts.push(name);
   }

@@ -3,12 +3,12 @@
  *  Elsewhere: finding names on the disk (../run). */
 
 /** What one place in a pattern takes: any run of letters, or one letter. */
-export type Sign = "run" | ((letter: string) => boolean);
+export type PatternToken = "run" | ((letter: string) => boolean);
 
 /** A part of a pattern between slashes: its signs, or its plain text where it has no pattern character. */
-export const readPart = (part: string): readonly Sign[] | string => {
+export const parsePattern = (part: string): readonly PatternToken[] | string => {
   const letters = [...part];
-  const signs: Sign[] = [];
+  const signs: PatternToken[] = [];
   const lastClose = letters.lastIndexOf("]");
   let plain = "";
   let matches = false;
@@ -47,7 +47,7 @@ const readSet = (letters: readonly string[]): ((letter: string) => boolean) => {
 };
 
 /** When a later sign fails, only the last run can take one letter more: earlier ones would gain nothing by it. */
-export const isMatch = (name: string, signs: readonly Sign[]): boolean => {
+export const matchesTokens = (name: string, signs: readonly PatternToken[]): boolean => {
   const letters = [...name];
   // A pattern may be as long as a command; one that asks for more letters than there are is not tried.
   if (signs.filter((one) => one !== "run").length > letters.length) return false;
@@ -72,12 +72,12 @@ export const isMatch = (name: string, signs: readonly Sign[]): boolean => {
 
 /** Does a name fit this part of a pattern? Plain text fits only itself. */
 export const fitsPattern = (name: string, part: string): boolean => {
-  const signs = readPart(part);
-  return typeof signs === "string" ? signs === name : isMatch(name, signs);
+  const signs = parsePattern(part);
+  return typeof signs === "string" ? signs === name : matchesTokens(name, signs);
 };
 
 /** Letters of either case, for programs that know no other way. */
-export const anyCase = (pattern: string): string =>
+export const caseInsensitive = (pattern: string): string =>
   pattern.replace(/\[([^\]]*)\]|[a-z]/g, (sign: string, set: string | undefined) =>
     set === undefined
       ? `[${sign}${sign.toUpperCase()}]`

@@ -35,16 +35,16 @@ const isLetter = (letter: string | undefined): boolean => letter !== undefined &
 const FIRST_OF_COPIES: ReadonlySet<string> = new Set(BEFORE_COPIES.map((before) => before.slice(0, 1)));
 
 /** A name without what marks it as a copy: `#name#`, `.#name`, `name~`, `name.bak`, `name (1)`, `Copy of name`. */
-const withoutCopy = (name: string): string => withoutEnd(name.slice(beginOf(name)), COPIES);
+const withoutCopy = (name: string): string => withoutCopySuffix(name.slice(copyPrefixLength(name)), COPIES);
 
-const beginOf = (name: string): number => {
+const copyPrefixLength = (name: string): number => {
   let from = 0;
   if (FIRST_OF_COPIES.has(name[0] ?? ""))
     for (const before of BEFORE_COPIES) if (name.startsWith(before, from)) from += before.length;
   return from;
 };
 
-const withoutEnd = (name: string, copies: ReadonlySet<string>): string => {
+const withoutCopySuffix = (name: string, copies: ReadonlySet<string>): string => {
   let to = name.length;
   for (;;) {
     while (to > 0 && "~#) \t.".includes(name[to - 1] ?? "")) to -= 1;
@@ -66,25 +66,25 @@ const withoutNumber = (word: string): string => {
 /** The same for a folder. Everyday words stand before the names of folders; only before a hidden one are they a mark. */
 export const withoutFolderCopy = (name: string): string => {
   if (PLAIN.test(name)) return name;
-  const from = beginOf(name);
-  return withoutEnd(name[from] === "." ? name.slice(from) : name, FOLDER_COPIES);
+  const from = copyPrefixLength(name);
+  return withoutCopySuffix(name[from] === "." ? name.slice(from) : name, FOLDER_COPIES);
 };
 
 /** Nothing in it can be the mark of a copy. */
 const PLAIN = /^\.?[a-z0-9]*$/;
 
-const foldedPlace = (place: string): string => place.split("/").map(withoutFolderCopy).join("/");
+const normalizePlace = (place: string): string => place.split("/").map(withoutFolderCopy).join("/");
 
-const EXACT: ReadonlySet<string> = new Set(PLACES.map(foldedPlace));
-const AT_HOME: ReadonlySet<string> = new Set(HOME_PLACES.map(foldedPlace));
-const INSIDE_HOME: ReadonlySet<string> = new Set(HOME_FOLDERS.map(foldedPlace));
-const WHOLE: ReadonlySet<string> = new Set(FOLDERS.map(foldedPlace));
+const EXACT: ReadonlySet<string> = new Set(PLACES.map(normalizePlace));
+const AT_HOME: ReadonlySet<string> = new Set(HOME_PLACES.map(normalizePlace));
+const INSIDE_HOME: ReadonlySet<string> = new Set(HOME_FOLDERS.map(normalizePlace));
+const WHOLE: ReadonlySet<string> = new Set(FOLDERS.map(normalizePlace));
 const DEEPEST = Math.max(...[...PLACES, ...FOLDERS].map((name) => name.split("/").length));
 
 const FIRST: ReadonlySet<string> = new Set([...EXACT, ...WHOLE].map((place) => place.split("/")[0] ?? ""));
 
 /** Folders from which a path leads to keys only together with the folder's own name. */
-const ON_THE_WAY: ReadonlySet<string> = new Set(
+const PARENTS_OF_SECRETS: ReadonlySet<string> = new Set(
   [...EXACT, ...WHOLE, ...AT_HOME].flatMap((place) => place.split("/").slice(0, -1)),
 );
 
@@ -101,7 +101,7 @@ const isTemplate = (name: string): boolean => {
   return dot > 0 && isData && !name.startsWith(".env") && TEMPLATES.has(lastPart(name.slice(0, dot)));
 };
 
-const beginsLike = (name: string, beginnings: ReadonlyMap<string, readonly string[]>): boolean =>
+const hasSecretBeginning = (name: string, beginnings: ReadonlyMap<string, readonly string[]>): boolean =>
   beginnings.get(name.slice(0, 2))?.some((one) => name.startsWith(one) && endsAt(name, one.length)) ?? false;
 
 /** A sign, a number, or a word for a copy: `.env2`, `.envbackup`. */
@@ -113,7 +113,7 @@ const endsAt = (name: string, at: number): boolean => {
 };
 
 /** `credentials`, and with an ending of data also as a part: `prod-secrets.old.yml`. */
-const isWord = (name: string): boolean => {
+const hasSecretWord = (name: string): boolean => {
   const dot = name.indexOf(".", 1);
   if (dot < 0) return BARE_WORDS.has(name);
   const isData = name
@@ -129,7 +129,7 @@ const isWord = (name: string): boolean => {
   );
 };
 
-const endsLike = (name: string): boolean => {
+const hasSecretEnding = (name: string): boolean => {
   if (name.lastIndexOf(".") > 0 && ENDINGS.has(ending(name))) return true;
   if (name.includes("_") || name.endsWith(".json"))
     if (LONG_ENDINGS.some((one) => name.length > one.length && name.endsWith(one))) return true;
@@ -141,14 +141,16 @@ const isSecretName = (name: string): boolean => {
   const core = withoutCopy(name);
   if (isTemplate(core)) return false;
   // An editor puts a dot before the copy of what had none.
-  return hasForm(name) || (core !== name && hasForm(core)) || (core.startsWith(".") && hasForm(core.slice(1)));
+  return (
+    looksSecret(name) || (core !== name && looksSecret(core)) || (core.startsWith(".") && looksSecret(core.slice(1)))
+  );
 };
 
-const hasForm = (name: string): boolean =>
-  beginsLike(name, BEGINNINGS_BY) ||
-  (beginsLike(name, SUBJECTS_BY) && !SOURCES.has(ending(name))) ||
-  isWord(name) ||
-  endsLike(name);
+const looksSecret = (name: string): boolean =>
+  hasSecretBeginning(name, BEGINNINGS_BY) ||
+  (hasSecretBeginning(name, SUBJECTS_BY) && !SOURCES.has(ending(name))) ||
+  hasSecretWord(name) ||
+  hasSecretEnding(name);
 
 /** What sessions of ours were shown. Their outputs lie beside it, and may be read. */
 const isJournal = (folders: readonly string[], last: string): boolean =>
@@ -167,7 +169,7 @@ const namesIn = (path: string): readonly string[] =>
     .map((name) => name.trimEnd());
 
 /** `~`, `/root`, `/home/NAME`, `/Users/NAME`, `/var/home/NAME`: how many names lead to it, or 0. */
-const homeIn = (path: string, names: readonly string[]): number => {
+const homeDepth = (path: string, names: readonly string[]): number => {
   if (/^~/.test(path)) return 1;
   if (!path.startsWith("/")) return 0;
   if (names[0] === "root") return 1;
@@ -188,7 +190,7 @@ export const isSecret = (path: string): boolean => {
     isSecretName(last) ||
     [...forms].some(
       (file) =>
-        isPlace(folders, file) ||
+        isSecretPlace(folders, file) ||
         isGitSetting(folders, file) ||
         isJournal(folders, file) ||
         isHomePlace(path, [...folders, file]),
@@ -197,14 +199,14 @@ export const isSecret = (path: string): boolean => {
 };
 
 /** The same where these folders are homes, wherever they lie: some settings hold keys only there. Absolute paths. */
-export const mayHoldKeys = (path: string, homes: readonly string[]): boolean =>
+export const mayContainSecrets = (path: string, homes: readonly string[]): boolean =>
   isSecret(path) || homes.some((home) => isSecret(fromHome(path, home) ?? ""));
 
 /** A path as it is written from a home folder; undefined where it does not lie in it. */
 export const fromHome = (path: string, home: string): string | undefined =>
   home.length > 1 && (path === home || path.startsWith(`${home}/`)) ? `~${path.slice(home.length)}` : undefined;
 
-const isPlace = (folders: readonly string[], file: string): boolean => {
+const isSecretPlace = (folders: readonly string[], file: string): boolean => {
   const names = [...folders, file];
   for (let from = 0; from < names.length; from += 1) {
     if (!FIRST.has(names[from] ?? "")) continue;
@@ -218,7 +220,7 @@ const isPlace = (folders: readonly string[], file: string): boolean => {
 };
 
 const isHomePlace = (path: string, names: readonly string[]): boolean => {
-  const home = homeIn(path, names);
+  const home = homeDepth(path, names);
   const below = names.slice(home);
   return (
     home > 0 &&
@@ -230,4 +232,4 @@ const isHomePlace = (path: string, names: readonly string[]): boolean => {
 export const leadsToSecrets = (folder: string): boolean =>
   namesIn(folder)
     .map(withoutFolderCopy)
-    .some((name) => ON_THE_WAY.has(name) || name.endsWith(".git"));
+    .some((name) => PARENTS_OF_SECRETS.has(name) || name.endsWith(".git"));

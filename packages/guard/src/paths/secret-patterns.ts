@@ -14,7 +14,7 @@ const KEYS: readonly string[] = ["id_rsa", "id_ecdsa", "id_ed25519"];
 const WORDS: readonly string[] = ["credentials", "credentials.json", "secrets.yml", "secrets.yaml"];
 const ENDINGS: readonly string[] = ["env", "pem", "key", "p12", "pfx", "jks"];
 
-const couldBe = (part: string, names: readonly string[]): boolean => names.some((name) => fitsPattern(name, part));
+const matchesAny = (part: string, names: readonly string[]): boolean => names.some((name) => fitsPattern(name, part));
 
 const plainLetters = (part: string): number => {
   const lastClose = part.lastIndexOf("]");
@@ -28,9 +28,9 @@ const plainLetters = (part: string): number => {
 
 export const couldBeSecret = (pattern: string): boolean => {
   const part = pattern.toLowerCase();
-  if (/^\.[^a-z0-9]*[a-z0-9]/.test(part) && couldBe(part, HIDDEN)) return true;
-  if (plainLetters(part) >= 3 && couldBe(part, KEYS)) return true;
-  if (/^[a-z]{4}/.test(part) && couldBe(part, WORDS)) return true;
+  if (/^\.[^a-z0-9]*[a-z0-9]/.test(part) && matchesAny(part, HIDDEN)) return true;
+  if (plainLetters(part) >= 3 && matchesAny(part, KEYS)) return true;
+  if (/^[a-z]{4}/.test(part) && matchesAny(part, WORDS)) return true;
   const ending = part.slice(part.lastIndexOf(".") + 1);
-  return part.includes(".") && plainLetters(ending) >= 2 && couldBe(ending, ENDINGS);
+  return part.includes(".") && plainLetters(ending) >= 2 && matchesAny(ending, ENDINGS);
 };

@@ -3,12 +3,12 @@
  *  writing is written out, so no name speaks for itself.
  *  Elsewhere: whole texts on a terminal (the command line's visible.ts). */
 
-const ACTS = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+const ACTIVE_CHARACTERS = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
-const written = (sign: string): string => {
+const escapeCharacter = (sign: string): string => {
   if (sign === "\n") return "\\n";
   if (sign === "\t") return "\\t";
   return `\\u${(sign.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`;
 };
 
-export const shownName = (name: string): string => name.replace(ACTS, written);
+export const shownName = (name: string): string => name.replace(ACTIVE_CHARACTERS, escapeCharacter);

@@ -28,17 +28,17 @@ const isProgram = (path: string): boolean => {
   }
 };
 
-const inSystem = (name: string): string | undefined =>
+const findInSystem = (name: string): string | undefined =>
   isHidden(name) ? undefined : SYSTEM_FOLDERS.map((folder) => join(folder, name)).find(isProgram);
 
 const ownRipgrep = (): string | undefined => (isHidden(OWN_RIPGREP) ? undefined : pinnedRipgrep());
 
 /** Where a program lies: the system's, as a shell would take it; for `rg` our own copy where the system has none. */
 export const findProgram = (name: string): string | undefined =>
-  inSystem(name) ?? (name === "rg" ? ownRipgrep() : undefined);
+  findInSystem(name) ?? (name === "rg" ? ownRipgrep() : undefined);
 
 /** For the search tools: our own copy first, because its version is known; the system's where ours is not there. */
-export const findRipgrep = (): string | undefined => ownRipgrep() ?? inSystem("rg");
+export const findRipgrep = (): string | undefined => ownRipgrep() ?? findInSystem("rg");
 
 /** Why a program that was not found is missing, for messages. */
 export const whyMissing = (name: string): string => (isHidden(name) ? `hidden by ${HIDE_PROGRAMS}` : "not installed");
@@ -46,7 +46,7 @@ export const whyMissing = (name: string): string => (isHidden(name) ? `hidden by
 /** The folders in which a program finds others that are named in its words, as in `xargs rg`. Ours comes last, only
  *  where it is needed, and only while there is nothing else in it that could be started. */
 export const searchPath = (words: readonly string[] = []): string => {
-  const own = words.includes("rg") && inSystem("rg") === undefined ? ownRipgrep() : undefined;
+  const own = words.includes("rg") && findInSystem("rg") === undefined ? ownRipgrep() : undefined;
   const folders = own !== undefined && isAlone(own) ? [...SYSTEM_FOLDERS, dirname(own)] : SYSTEM_FOLDERS;
   return folders.join(":");
 };
@@ -81,7 +81,7 @@ const SHA256: Readonly<Record<string, string>> = {
 const PLATFORM = `${process.platform}-${process.arch}`;
 
 /** The platform's package is a dependency of the package that we depend on, so it is resolved from there. */
-const locate = (): string | undefined => {
+const locateRipgrep = (): string | undefined => {
   try {
     const wrapper = createRequire(import.meta.url).resolve("@vscode/ripgrep");
     return createRequire(wrapper).resolve(`@vscode/ripgrep-${PLATFORM}/bin/rg`);
@@ -122,6 +122,6 @@ export class PinnedProgram {
   }
 }
 
-const ripgrep = new PinnedProgram(locate, SHA256[PLATFORM]);
+const ripgrep = new PinnedProgram(locateRipgrep, SHA256[PLATFORM]);
 
 export const pinnedRipgrep = (): string | undefined => ripgrep.path();

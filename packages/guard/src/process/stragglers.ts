@@ -14,12 +14,12 @@ export const MARK = "PREFORK_COMMAND";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Deeper than anybody nests; a mark that grew for ever would fill the environment. */
-const MOST_CHARACTERS = 400;
+const MAX_MARK_LENGTH = 400;
 
 /** A mark below the one that stands in the environment, if one does: whoever ends that one ends this one too. */
 export const newMark = ({ [MARK]: above }: Environment = {}): string => {
   const own = randomBytes(8).toString("hex");
-  return above === undefined || above.length > MOST_CHARACTERS ? own : `${above}/${own}`;
+  return above === undefined || above.length > MAX_MARK_LENGTH ? own : `${above}/${own}`;
 };
 
 type Straggler = { readonly pid: number; readonly started: string };
@@ -34,7 +34,7 @@ const startOf = (pid: number): string | undefined => {
   }
 };
 
-const bears = (pid: number, mark: string): boolean => {
+const carriesMark = (pid: number, mark: string): boolean => {
   try {
     const entry = `\0${readFileSync(`/proc/${pid}/environ`, "latin1")}`;
     const at = entry.indexOf(`\0${MARK}=${mark}`);
@@ -44,11 +44,11 @@ const bears = (pid: number, mark: string): boolean => {
   }
 };
 
-const find = (mark: string): readonly Straggler[] => {
+const findStragglers = (mark: string): readonly Straggler[] => {
   if (process.platform !== "linux") return [];
   return readdirSync("/proc").flatMap((name) => {
     const pid = Number(name);
-    if (!Number.isInteger(pid) || pid === process.pid || !bears(pid, mark)) return [];
+    if (!Number.isInteger(pid) || pid === process.pid || !carriesMark(pid, mark)) return [];
     const started = startOf(pid);
     return started === undefined ? [] : [{ pid, started }];
   });
@@ -64,19 +64,19 @@ const signal = ({ pid, started }: Straggler, name: NodeJS.Signals): void => {
 };
 
 const GRACE_MS = 1_000;
-const MOST_ROUNDS = 10;
+const MAX_ROUNDS = 10;
 
 /** Asks all that bear the mark to end, and after a while makes them: also those that they start meanwhile. */
 export const endStragglers = async (mark: string): Promise<void> => {
-  let left = find(mark);
+  let left = findStragglers(mark);
   if (left.length === 0) return;
   for (const one of left) signal(one, "SIGTERM");
   for (let waited = 0, step = 5; left.length > 0 && waited < GRACE_MS; waited += step, step = Math.min(2 * step, 80)) {
     await after(step);
     left = left.filter(({ pid, started }) => startOf(pid) === started);
   }
-  for (let round = 0; round < MOST_ROUNDS; round++) {
-    left = find(mark);
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    left = findStragglers(mark);
     if (left.length === 0) return;
     for (const one of left) signal(one, "SIGKILL");
     await after(10);

@@ -4,7 +4,7 @@
  *  Elsewhere: what rules mean (rules.ts), which count (policy.ts), what a command does (bash/), who is asked (../tasks). */
 
 import { type ClassifyOptions, opensNoFile, type Verdict } from "../bash/index.ts";
-import { isPseudoPath, mayHoldKeys, partsBelow, protectedName } from "../paths/index.ts";
+import { isPseudoPath, mayContainSecrets, partsBelow, protectedName } from "../paths/index.ts";
 import { toolNamed } from "./arguments.ts";
 import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
 import { type Decision, onlyReads, type ToolCall } from "./call.ts";
@@ -338,7 +338,7 @@ const withheldIn = ({ shown }: Touched, { policy, roots }: GuardContext): readon
 const byAllowing = (question: Question): Decision | undefined => {
   const { matters, context } = question;
   const homes = homesOf(context);
-  const isKey = matters.flatMap(pathOf).some((path) => mayHoldKeys(path, homes));
+  const isKey = matters.flatMap(pathOf).some((path) => mayContainSecrets(path, homes));
   // What a star happens to cover was not thought of by whoever wrote the rule.
   const covers = ({ form }: Rule): boolean => !isKey || form.kind !== "path" || speaksOfKeys(form.pattern, homes);
   const rule = context.policy.allow.find(
@@ -428,7 +428,7 @@ const byKind = (question: Question): Decision => {
   const { tool, target, verdict, context } = question;
   switch (target.kind) {
     case "file": {
-      const secret = question.matters.flatMap(pathOf).find((path) => mayHoldKeys(path, homesOf(context)));
+      const secret = question.matters.flatMap(pathOf).find((path) => mayContainSecrets(path, homesOf(context)));
       if (target.access === "write") {
         if (secret !== undefined) return ask(question, `${secret} may contain secrets`);
         if (context.mode === "accept-edits" && isInside(question))

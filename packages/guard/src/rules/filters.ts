@@ -4,7 +4,7 @@
  *  Elsewhere: reading arguments (arguments.ts), the real check of a path at its use (../files), asking people (decide.ts). */
 
 import { broadFolderProblem, normalizePath } from "../bash/index.ts";
-import { isPseudoPath, judgeInside, mayHoldKeys, protectedName } from "../paths/index.ts";
+import { isPseudoPath, judgeInside, mayContainSecrets, protectedName } from "../paths/index.ts";
 import { type ReadArguments, readArguments, toolNamed } from "./arguments.ts";
 import { onlyReads, type ToolCall } from "./call.ts";
 
@@ -86,7 +86,7 @@ const judgeReading = ({ subject, tool }: ReadArguments, context: FilterContext, 
 const judgeSubject = (subject: string, { homes = [] }: FilterContext, instead: string): FilterVerdict => {
   if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
   if (isPseudoPath(subject)) return deny(`${subject} is not a regular file`, instead);
-  if (mayHoldKeys(normalizePath(subject), homes)) return deny(`${subject} may contain secrets`, instead);
+  if (mayContainSecrets(normalizePath(subject), homes)) return deny(`${subject} may contain secrets`, instead);
   return ALLOWED;
 };
 

@@ -4,7 +4,7 @@
  *  Elsewhere: what a path text means (../paths), rules of other tools (rules.ts). */
 
 import type { PathPatternData } from "../bash/index.ts";
-import { globMatcher, globProblem, isSecret, mayHoldKeys } from "../paths/index.ts";
+import { globMatcher, globProblem, isSecret, mayContainSecrets } from "../paths/index.ts";
 import { COMPUTED, couldBe } from "./shell-words.ts";
 
 type Name = {
@@ -198,7 +198,7 @@ export const namesKeys = ({ exact, forgiving }: PathPattern): boolean =>
  *  folder that all below it is named of. */
 export const speaksOfKeys = ({ exact }: PathPattern, homes: readonly string[]): boolean => {
   const names = exact.map((component) => (component === "any" ? "x" : component.source));
-  return mayHoldKeys(`/${names.join("/")}`, homes);
+  return mayContainSecrets(`/${names.join("/")}`, homes);
 };
 
 /** Is what the rule names hidden by a leading dot, so that searches which skip such names never see it? */

@@ -4,7 +4,7 @@
  *  Elsewhere: what a rule means (rules.ts), when it is offered (decide.ts). */
 
 import { broadFolderProblem } from "../bash/index.ts";
-import { mayHoldKeys } from "../paths/index.ts";
+import { mayContainSecrets } from "../paths/index.ts";
 import { notesFor } from "./notes.ts";
 import { isShell, isWrapper, programOf } from "./programs-with-programs.ts";
 import { allowsOne, parseRule } from "./rules.ts";
@@ -134,7 +134,7 @@ const suggestPath = (
   ];
   const isTooMuch = isAround.some(holds) || broadFolderProblem(folder) !== undefined;
   // A rule for its folder would open every other file that may contain secrets.
-  if (mayHoldKeys(path, home === undefined ? [] : [home])) return isFolder ? undefined : `${ruleTool}(/${path})`;
+  if (mayContainSecrets(path, home === undefined ? [] : [home])) return isFolder ? undefined : `${ruleTool}(/${path})`;
   if (!isTooMuch) return `${ruleTool}(/${folder}/**)`;
   return isFolder ? undefined : `${ruleTool}(/${path})`;
 };

@@ -3,8 +3,8 @@
  *  nothing matches), but a name can never become an option.  *  Elsewhere: which words are patterns (guard/bash), matching one name (../paths). */
 
 import { lstatSync, readdirSync, statSync } from "node:fs";
-import { reached } from "../files/index.ts";
-import { isMatch, readPart, type Sign } from "../paths/index.ts";
+import { resolveName } from "../files/index.ts";
+import { matchesTokens, type PatternToken, parsePattern } from "../paths/index.ts";
 
 const MOST_NAMES = 10_000;
 /** Links to the folder they are in make a few thousand files look like millions. */
@@ -24,8 +24,8 @@ const entriesOf = (folder: string): readonly string[] => {
 /** A name that ends in a slash must be a folder; any other may be a link to nowhere. */
 const isThere = (path: string, folder: string): boolean => {
   try {
-    if (path.endsWith("/")) return statSync(reached(folder, path)).isDirectory();
-    lstatSync(reached(folder, path));
+    if (path.endsWith("/")) return statSync(resolveName(folder, path)).isDirectory();
+    lstatSync(resolveName(folder, path));
     return true;
   } catch {
     return false;
@@ -40,20 +40,21 @@ export const expandPattern = (
 ): readonly string[] => {
   const [first = "", ...more] = pattern.split("/");
   let found: readonly string[] = [first === "" ? "/" : ""];
-  const namesIn = (inside: string, signs: readonly Sign[], hidden: boolean): readonly string[] => {
+  const namesIn = (inside: string, signs: readonly PatternToken[], hidden: boolean): readonly string[] => {
     const entries = entriesOf(inside);
     lookedAt.names += entries.length;
     if (lookedAt.names > MOST_LOOKED_AT)
       throw new RangeError(`the patterns are compared with more than ${MOST_LOOKED_AT} names`);
-    return entries.filter((name) => (hidden || !name.startsWith(".")) && isMatch(name, signs));
+    return entries.filter((name) => (hidden || !name.startsWith(".")) && matchesTokens(name, signs));
   };
   for (const part of first === "" ? more : [first, ...more]) {
-    const signs = readPart(part);
+    const signs = parsePattern(part);
     const below: string[] = [];
     for (const before of found) {
       const under = (name: string): string =>
         before === "" || before.endsWith("/") ? before + name : `${before}/${name}`;
-      const names = typeof signs === "string" ? [signs] : namesIn(reached(folder, before), signs, /^\\?\./.test(part));
+      const names =
+        typeof signs === "string" ? [signs] : namesIn(resolveName(folder, before), signs, /^\\?\./.test(part));
       for (const name of names) below.push(under(name));
       if (below.length > MOST_NAMES) throw new RangeError(`the pattern stands for more than ${MOST_NAMES} names`);
     }

@@ -6,7 +6,7 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { canonical, pathJudge } from "../files/index.ts";
+import { pathJudge, realPath } from "../files/index.ts";
 import { isSecret } from "../paths/index.ts";
 import { broadFolderProblem, type SandboxMode } from "../rules/index.ts";
 import { probeSandbox, type SandboxProbe } from "./sandbox.ts";
@@ -72,12 +72,12 @@ const hiddenFoldersAt = (home: string): readonly string[] => {
 
 /** What there is to cover for a program that runs here: itself, or what a link of such a name leads to. */
 const keysAround = ({ cwd, home, folders }: { cwd: string; home: string; folders: readonly string[] }) => {
-  const keptBack = { isKey: pathJudge({ cwd, home }).isKey, inside: () => undefined };
+  const keptBack = { isKey: pathJudge({ cwd, home }).isSecret, inside: () => undefined };
   const found = [
     ...findSecrets([home], { maxDepth: 1, keptBack }).found,
     ...findSecrets(hiddenFoldersAt(home), { ...HOME_BOUNDS, keptBack }).found,
     ...findSecrets(
-      folders.map(canonical).filter((folder) => broadFolderProblem(folder) === undefined),
+      folders.map(realPath).filter((folder) => broadFolderProblem(folder) === undefined),
       { keptBack },
     ).found,
   ].map(({ path, target }) => target ?? path);

@@ -6,7 +6,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { canonical, reached } from "../files/index.ts";
+import { realPath, resolveName } from "../files/index.ts";
 import type { GitViews } from "../git/index.ts";
 import { objectProblem, ownAnswer, remoteProblem, withoutRenames } from "../git/index.ts";
 import { findProgram } from "../process/index.ts";
@@ -168,7 +168,7 @@ const expandGit = async (
 ): Promise<Expanded | Problem> => {
   const folder = gitFolder(words, cwd);
   // `REV:./NAME` and `-L1,1:NAME` are counted from there, whatever name led to it.
-  const inKeys = judge.problem(join(canonical(folder), "name"));
+  const inKeys = judge.problem(join(realPath(folder), "name"));
   if (inKeys !== undefined) return { problem: inKeys };
   const view = views.of(folder, words);
   if ("problem" in view) return view;
@@ -210,7 +210,7 @@ export const reachedProblem = (
   const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
   return words
     .flatMap((word) => (word.startsWith("-") ? [word, ...valuesIn(word)] : [word])) // behind `--` it is a name
-    .flatMap((word) => bases.map((base) => reached(base, word)))
+    .flatMap((word) => bases.map((base) => resolveName(base, word)))
     .map((path) => specialFileProblem(resolve(path)) ?? linkProblem(path, judge))
     .find((problem) => problem !== undefined);
 };

@@ -8,7 +8,7 @@ import { closeSync, existsSync, openSync } from "node:fs";
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { canonical, reached } from "../files/index.ts";
+import { realPath, resolveName } from "../files/index.ts";
 import { GitViews } from "../git/index.ts";
 import { cleanEnvironment, searchPath } from "../process/index.ts";
 import {
@@ -84,8 +84,8 @@ const withoutRuled = (fed: FedNames, { cwd, judge }: PipeRun): FedNames => {
       : words.filter(({ text, searchText: sought }) => !sought && text.includes(fed.place ?? ""));
   const isRuled = (name: string): boolean =>
     (places?.map(({ text }) => text.replaceAll(fed.place ?? "", () => name)) ?? [name]).some((file) => {
-      const path = reached(cwd, file);
-      return rules.problem(canonical(path)) !== undefined || rules.problem(resolve(path)) !== undefined;
+      const path = resolveName(cwd, file);
+      return rules.problem(realPath(path)) !== undefined || rules.problem(resolve(path)) !== undefined;
     });
   return { ...fed, names: fed.names.filter((name) => name === "" || !isRuled(name)) };
 };
@@ -177,7 +177,8 @@ const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolea
     if (ABOUT_THE_SYSTEM.includes(program)) return true;
     if (at === 0 || !FILTERS.includes(program) || walkOf(program, args)) return false;
     return args.every(
-      ({ text, searchText: sought, pattern, home }) => sought || (!pattern && !home && !existsSync(reached(cwd, text))),
+      ({ text, searchText: sought, pattern, home }) =>
+        sought || (!pattern && !home && !existsSync(resolveName(cwd, text))),
     );
   });
 
@@ -227,7 +228,7 @@ const MOST_FOLDERS = 20;
 
 const foldersIn = (words: readonly string[], cwd: string): readonly string[] =>
   words
-    .map((word) => reached(cwd, word))
+    .map((word) => resolveName(cwd, word))
     .filter(isFolder)
     .slice(0, MOST_FOLDERS);
 

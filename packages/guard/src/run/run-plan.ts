@@ -7,7 +7,7 @@
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
-import { canonical, pathJudge, reached } from "../files/index.ts";
+import { pathJudge, realPath, resolveName } from "../files/index.ts";
 import { ReadBudget, viewProblem } from "../git/index.ts";
 import type { CommandPlan, PlanStep } from "../rules/index.ts";
 import type { PlanCell } from "./plan-cell.ts";
@@ -52,7 +52,7 @@ export const planHazard = (
     const folder = cd.reduce((at, way) => resolve(at, atHome(way, home)), cwd);
     if (!isFolder(folder)) continue;
     const ways = within.map((way) => atHome(way, home));
-    const place = canonical(ways.reduce(reached, folder));
+    const place = realPath(ways.reduce(resolveName, folder));
     if (looked.has(place)) continue;
     looked.add(place);
     // Nothing else happens in this process while git is asked.

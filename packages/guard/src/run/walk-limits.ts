@@ -5,7 +5,7 @@
  *  (secret-walk.ts). */
 
 import { basename, relative } from "node:path";
-import { anyCase, isSecret, secretPatterns } from "../paths/index.ts";
+import { caseInsensitive, isSecret, secretPatterns } from "../paths/index.ts";
 import type { SecretWalk } from "./secret-walk.ts";
 
 /** Where a walk begins: as the program was told, and what that means. */
@@ -100,8 +100,8 @@ const shownPaths = ({ found, starts, here }: LeftOut): readonly { readonly kind:
 
 const grepOptions = (left: LeftOut): readonly string[] => [
   ...namesOf(left).map(({ kind, name }) => `${kind === "file" ? "--exclude" : "--exclude-dir"}=${literal(name)}`),
-  ...(left.isWhole ? [] : FILES_IN_LARGE_TREES.map((name) => `--exclude=${inOneName(anyCase(name))}`)),
-  ...(left.isWhole ? [] : FOLDERS_IN_LARGE_TREES.map((name) => `--exclude-dir=${inOneName(anyCase(name))}`)),
+  ...(left.isWhole ? [] : FILES_IN_LARGE_TREES.map((name) => `--exclude=${inOneName(caseInsensitive(name))}`)),
+  ...(left.isWhole ? [] : FOLDERS_IN_LARGE_TREES.map((name) => `--exclude-dir=${inOneName(caseInsensitive(name))}`)),
 ];
 
 /** rg takes white space off the end of a glob, so any bytes stand for it. */
@@ -143,7 +143,7 @@ const diffOptions = (left: LeftOut): readonly string[] => [
   ...namesOf(left).map(({ name }) => `--exclude=${literal(name)}`),
   ...(left.isWhole
     ? []
-    : [...FILES_IN_LARGE_TREES, ...FOLDERS_IN_LARGE_TREES].map((name) => `--exclude=${anyCase(name)}`)),
+    : [...FILES_IN_LARGE_TREES, ...FOLDERS_IN_LARGE_TREES].map((name) => `--exclude=${caseInsensitive(name)}`)),
 ];
 
 const findTests = ({ found, starts, isWhole }: LeftOut): readonly string[] => [

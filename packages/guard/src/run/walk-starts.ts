@@ -6,7 +6,7 @@
 import { lstatSync, statSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { canonical, reached } from "../files/index.ts";
+import { realPath, resolveName } from "../files/index.ts";
 import type { View } from "../git/index.ts";
 import { askGit, isDoubt, isGiven, linkedFolder, orDoubt } from "../git/index.ts";
 import { fitsPattern, isSecret, secretPatterns } from "../paths/index.ts";
@@ -46,7 +46,7 @@ export const walkAt = ({ program, args }: Command, { names, fed, cwd }: Given): 
   const foldersAmong = (words: readonly string[]): readonly string[] => {
     const end = words.indexOf("--"); // never a value
     const isName = (word: string, at: number): boolean => !word.startsWith("-") || (end >= 0 && at > end);
-    return words.filter((word, at) => isName(word, at) && isFolder(reached(cwd, word)));
+    return words.filter((word, at) => isName(word, at) && isFolder(resolveName(cwd, word)));
   };
   const walk = walkOf(program, args);
   const folders = foldersAmong(program === "find" ? innerWords(names) : [...names, ...fed]);
@@ -54,9 +54,9 @@ export const walkAt = ({ program, args }: Command, { names, fed, cwd }: Given): 
   const first = program === "find" ? findStarts(names.map((text) => ({ text }))).map(({ text }) => text) : [];
   const isHere = walk !== undefined && (walk.starts.length === 0 || program === "xargs");
   const starts = [...(isHere ? ["."] : []), ...first, ...folders].map(
-    (word): WalkStart => ({ word, path: canonical(reached(cwd, word)) }),
+    (word): WalkStart => ({ word, path: realPath(resolveName(cwd, word)) }),
   );
-  return { starts, here: { word: ".", path: canonical(cwd) } };
+  return { starts, here: { word: ".", path: realPath(cwd) } };
 };
 
 /** The words of the commands that find runs. */
@@ -76,7 +76,7 @@ export type Known = {
 
 const walked = (folders: readonly string[], { walks, judge }: Pick<Known, "walks" | "judge">): SecretWalk => {
   const key = folders.join("\0");
-  const keptBack = { isKey: judge.isKey, inside: judge.rules.inside };
+  const keptBack = { isKey: judge.isSecret, inside: judge.rules.inside };
   const result = walks.get(key) ?? findSecrets(folders, { keptBack });
   walks.set(key, result);
   return result;
@@ -109,7 +109,7 @@ export const lookThrough = (
 
 /** diff is told to follow no links, so a folder that it is named by a link is named as what is in it. */
 export const reenter = (word: string, cwd: string, program: string): string => {
-  const path = reached(cwd, word);
+  const path = resolveName(cwd, word);
   return program === "diff" && !word.startsWith("-") && !word.endsWith("/") && isLink(path) && isFolder(path)
     ? `${word}/`
     : word;
@@ -128,7 +128,7 @@ export const alsoOpened = (program: string, names: readonly string[], cwd: strin
   const endings = ADDED_ENDINGS[program];
   if (endings) return names.flatMap((name) => endings.map((ending) => name + ending));
   if (program !== "diff") return [];
-  const folders = names.filter((name) => isFolder(reached(cwd, name)));
+  const folders = names.filter((name) => isFolder(resolveName(cwd, name)));
   return folders.flatMap((folder) => names.map((name) => `${folder}/${basename(name)}`));
 };
 
@@ -136,7 +136,7 @@ export const alsoOpened = (program: string, names: readonly string[], cwd: strin
 export const gitFolder = (words: readonly string[], cwd: string): string => {
   let folder = cwd;
   for (let at = 0; words[at]?.startsWith("-"); at += /^-[Cc]$/.test(words[at] ?? "") ? 2 : 1)
-    if (words[at] === "-C") folder = canonical(reached(folder, words[at + 1] ?? ""));
+    if (words[at] === "-C") folder = realPath(resolveName(folder, words[at + 1] ?? ""));
   return folder;
 };
 
@@ -180,7 +180,7 @@ export const gitProblem = async (
   const below = showsFiles(asked) ? await keyBelowTop(view, judge) : undefined;
   if (below !== undefined)
     return { problem: `the repository keeps ${below}, which may contain secrets there; ask for it` };
-  if (asked.verb !== "diff" || !asked.operands.some(({ text }) => isFolder(reached(view.folder, text))))
+  if (asked.verb !== "diff" || !asked.operands.some(({ text }) => isFolder(resolveName(view.folder, text))))
     return undefined;
   const asIs = isGiven(asked, "no-index") || view.repository === undefined;
   return asIs
@@ -204,7 +204,7 @@ export const gitWithout = (
   // Without `--`: it would make revisions of the words before.
   const searched = [...words, ...ruled.map((path) => `:(exclude,top,icase,glob)${path.replace(/^\//, "")}`)];
   if (!isGiven(asked, "untracked")) return searched;
-  const start = asked.operands.every(({ text }) => staysBelow(text)) ? canonical(folder) : top;
+  const start = asked.operands.every(({ text }) => staysBelow(text)) ? realPath(folder) : top;
   const broad = known.judge.folderProblem(start);
   if (broad !== undefined) return { problem: broad };
   const looked = lookThrough({ starts: [], here: { word: ".", path: start } }, known);
@@ -246,20 +246,20 @@ const restsBelow = (top: string): readonly string[] => {
 const MOST_PATTERNS = 400;
 
 /** What may be a key below a folder and nowhere else, as patterns. */
-const keysAt = (top: string, { isKey }: Pick<PathJudge, "isKey">): readonly string[] => {
-  const isHome = isKey(join(top, ".mcp.json")); // some settings hold keys only in a home folder
+const keysAt = (top: string, judge: Pick<PathJudge, "isSecret">): readonly string[] => {
+  const isHome = judge.isSecret(join(top, ".mcp.json")); // some settings hold keys only in a home folder
   return [...(KEEPS_SETTINGS.test(top) ? restsBelow(top) : []), ...(isHome ? [".*"] : [])];
 };
 
 /** Another repository that files of this one may be of, and in which some are keys because of where it lies. */
-export const keysElsewhere = ({ others }: View, judge: Pick<PathJudge, "isKey">): string | undefined =>
+export const keysElsewhere = ({ others }: View, judge: Pick<PathJudge, "isSecret">): string | undefined =>
   others.find((other) => keysAt(other, judge).length > 0);
 
 /** A file of the repository that holds keys only because of where the repository lies. */
-export const keyBelowTop = async (view: View, { isKey }: Pick<PathJudge, "isKey">): Promise<string | undefined> => {
+export const keyBelowTop = async (view: View, judge: Pick<PathJudge, "isSecret">): Promise<string | undefined> => {
   const { top } = view;
   if (view.repository === undefined) return undefined;
-  const rests = keysAt(top, { isKey });
+  const rests = keysAt(top, judge);
   if (rests.length === 0) return undefined;
   const paths = rests
     .slice(0, MOST_PATTERNS)
@@ -272,5 +272,5 @@ export const keyBelowTop = async (view: View, { isKey }: Pick<PathJudge, "isKey"
   return [...kept.text.split("\0"), ...before.text.split("\0")]
     .map((name) => name.trim())
     .filter((name) => name !== "")
-    .find((name) => isKey(join(top, name)) && !isSecret(name));
+    .find((name) => judge.isSecret(join(top, name)) && !isSecret(name));
 };

@@ -6,5 +6,5 @@ export {
   type ProjectRules,
   projectRules,
   type ServersInFile,
-  type SettingsPlaces,
+  type SettingsLocations,
 } from "./settings-files.ts";

@@ -22,7 +22,7 @@ import {
 } from "../rules/index.ts";
 import { type AcceptedRule, isEntryOf, type KeptSettings } from "../trust/index.ts";
 
-export type SettingsPlaces = {
+export type SettingsLocations = {
   readonly home: string;
   readonly project: string;
   /** Only then are the project's and the local file read. */
@@ -56,7 +56,7 @@ type SettingsFile = {
   readonly parse: typeof parseSettings;
 };
 
-const filesOf = ({ home, project, trusted }: SettingsPlaces): readonly SettingsFile[] => {
+const filesOf = ({ home, project, trusted }: SettingsLocations): readonly SettingsFile[] => {
   const path = join(home, ".prefork", "settings.json");
   const user: SettingsFile = { layer: "user", base: home, path, parse: parseSettings };
   return !trusted || project === home ? [user] : [user, ...projectFiles(project)];
@@ -86,9 +86,9 @@ class RefusedFile extends Error {
 
 /** A missing file is undefined. The user may link their own settings; a project's are read without following links, as
  *  trust in the project covers its files and not what a link in it leads to. */
-const textOf = async (
+const readText = async (
   { layer, base, path }: SettingsFile,
-  entries?: SettingsPlaces["entries"],
+  entries?: SettingsLocations["entries"],
 ): Promise<string | undefined> => {
   try {
     if (layer === "user") {
@@ -110,7 +110,7 @@ const textOf = async (
   return found.bytes.toString("utf8");
 };
 
-export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettings> => {
+export const loadSettings = async (places: SettingsLocations): Promise<LoadedSettings> => {
   const { home, project, flags = {}, accepted = [] } = places;
   const layers: LayerSettings[] = [];
   const servers: ServersInFile[] = [];
@@ -125,7 +125,7 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
     const { layer, base, path, parse } = file;
     let text: string | undefined;
     try {
-      text = await textOf(file, places.entries);
+      text = await readText(file, places.entries);
     } catch (error) {
       // A file that is there and cannot be read may hold denials, so going on without it would loosen.
       const { code, message } = error as NodeJS.ErrnoException;
@@ -139,7 +139,7 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
     if (parsed.kind === "settings") {
       layers.push(parsed.settings);
       if (parsed.settings.servers) servers.push({ path, servers: parsed.settings.servers });
-      extensions.push(...(parsed.settings.extensions ?? []).map((name) => placeOf(name, { home, path })));
+      extensions.push(...(parsed.settings.extensions ?? []).map((name) => resolveExtension(name, { home, path })));
     } else problems.push(...parsed.problems);
   }
   layers.push(...keptLayers(places));
@@ -150,11 +150,11 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
   return { kind: "policy", policy: mergeLayers(layers), servers, extensions };
 };
 
-const placeOf = (name: string, { home, path }: { readonly home: string; readonly path: string }): string =>
+const resolveExtension = (name: string, { home, path }: { readonly home: string; readonly path: string }): string =>
   name.startsWith("~/") ? join(home, name.slice(2)) : resolve(dirname(path), name);
 
 /** What was broken when it was trusted has never held. */
-const keptLayers = ({ home, project, trusted, kept = [] }: SettingsPlaces): readonly LayerSettings[] => {
+const keptLayers = ({ home, project, trusted, kept = [] }: SettingsLocations): readonly LayerSettings[] => {
   if (trusted || project === home) return [];
   return PROJECT_FILES.flatMap(([name, { layer, parse }]) =>
     kept
@@ -184,7 +184,7 @@ export const projectRules = async (project: string, home: string): Promise<reado
     const name = relative(project, path);
     const nothing = { file: name, ask: [], deny: [], allow: [] };
     try {
-      const text = await textOf(file);
+      const text = await readText(file);
       if (text === undefined) continue;
       const read = parse(text, { name, layer, base, home, accepts: () => true });
       if (read.kind === "broken") {

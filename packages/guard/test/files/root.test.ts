@@ -20,12 +20,12 @@ import { createServer } from "node:net";
 import { basename } from "node:path";
 import { test } from "node:test";
 import { scratch, treeOf } from "@prefork/testing/scratch";
-import { newDraftName, noteDraft, removeAbandonedDrafts } from "../../src/files/drafts.ts";
-import { Folder, openRoot, RootError, type Way } from "../../src/files/index.ts";
+import { Folder, type FolderAccess, openRoot, RootError } from "../../src/files/index.ts";
+import { newDraftName, noteDraft, removeAbandonedDrafts } from "../../src/files/replace.ts";
 import { draftsIn } from "../../src/trust/index.ts";
 
 /** Both ways run here; the second is what systems without /proc use. */
-const WAYS: readonly Way[] = process.platform === "linux" ? ["descriptors", "names"] : ["names"];
+const WAYS: readonly FolderAccess[] = process.platform === "linux" ? ["descriptors", "names"] : ["names"];
 
 const reasonOf = (result: { readonly ok: boolean; readonly reason?: string }): string => {
   assert.equal(result.ok, false, "expected a refusal");
@@ -280,7 +280,7 @@ test("no descriptor is left open, also after refusals", async (context) => {
 const WRITER = `
 import { writeFileSync } from "node:fs";
 import { openRoot } from "${new URL("../../src/files/index.ts", import.meta.url)}";
-import { newDraftName, noteDraft } from "${new URL("../../src/files/drafts.ts", import.meta.url)}";
+import { newDraftName, noteDraft } from "${new URL("../../src/files/replace.ts", import.meta.url)}";
 const [folder, drafts, how] = process.argv.slice(1);
 if (how === "dies") {
   const draft = folder + "/" + newDraftName();

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { scratch, treeOf } from "@prefork/testing/scratch";
-import { openRoot, type Way } from "../../src/files/index.ts";
+import { type FolderAccess, openRoot } from "../../src/files/index.ts";
 
 export type SoakResult = {
   readonly tries: number;
@@ -26,7 +26,7 @@ const start = async (folder: string, outside: string): Promise<ChildProcess> => 
   return child;
 };
 
-export const swapSoak = async (tries: number, way: Way = "descriptors"): Promise<SoakResult> => {
+export const swapSoak = async (tries: number, way: FolderAccess = "descriptors"): Promise<SoakResult> => {
   using place = scratch();
   using outside = scratch();
   place.put("root/sub/note", "inside");

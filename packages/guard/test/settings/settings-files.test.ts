@@ -3,13 +3,13 @@ import { chmod, chown, lchown, mkdir, mkdtemp, rename, rm, symlink, writeFile } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { loadSettings, type SettingsPlaces } from "../../src/settings/settings-files.ts";
+import { loadSettings, type SettingsLocations } from "../../src/settings/settings-files.ts";
 import { configurationOf } from "../../src/trust/index.ts";
 
 type Texts = { readonly user?: string; readonly project?: string; readonly local?: string };
 
 /** A home and a project on the disk with these settings. */
-const places = async (texts: Texts): Promise<SettingsPlaces & AsyncDisposable> => {
+const places = async (texts: Texts): Promise<SettingsLocations & AsyncDisposable> => {
   const folder = await mkdtemp(join(tmpdir(), "prefork-settings-"));
   const [home, project] = [join(folder, "home"), join(folder, "project")];
   for (const base of [home, project]) await mkdir(join(base, ".prefork"), { recursive: true });
@@ -23,7 +23,7 @@ const places = async (texts: Texts): Promise<SettingsPlaces & AsyncDisposable> =
   return { home, project, trusted: true, [Symbol.asyncDispose]: dispose };
 };
 
-const policyAt = async (where: SettingsPlaces) => {
+const policyAt = async (where: SettingsLocations) => {
   const loaded = await loadSettings(where);
   assert.ok(loaded.kind === "policy", JSON.stringify(loaded));
   return loaded.policy;

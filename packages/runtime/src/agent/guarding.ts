@@ -22,10 +22,10 @@ import {
 import {
   inBoth,
   type Move,
-  mayHoldKeys,
-  placesOf,
+  mayContainSecrets,
   planRules,
   readRules,
+  resolvedPatterns,
   tighteningPattern,
   writtenPattern,
 } from "@prefork/guard/internal";
@@ -126,7 +126,7 @@ export class Guarding {
     const { home } = this.#options;
     const homes = [home, ...otherNames(home)];
     return (path) => {
-      if (mayHoldKeys(path, homes) || isAsked(path)) return false;
+      if (mayContainSecrets(path, homes) || isAsked(path)) return false;
       return decide({ tool: "Read", args: { file_path: path } }, context).kind !== "deny";
     };
   }
@@ -179,7 +179,7 @@ const namedBy = (tightening: readonly Rule[]): ((path: string) => boolean) => {
 const inPlaces = (rule: Rule): Rule => {
   const { form } = rule;
   if (form.kind !== "path") return rule;
-  const places = placesOf(writtenPattern(form.pattern));
+  const places = resolvedPatterns(writtenPattern(form.pattern));
   if (places.length === 0) return rule;
   const { exact, forgiving } = form.pattern;
   const pattern = { exact, forgiving: [...forgiving, ...tighteningPattern(places).forgiving] };

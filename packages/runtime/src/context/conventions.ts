@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { openRoot, type Root, RootError, tamperingRisk } from "@prefork/guard";
-import { mayHoldKeys, pathProblem } from "@prefork/guard/internal";
+import { mayContainSecrets, pathProblem } from "@prefork/guard/internal";
 import { byteLength, formatNumber, takeHead } from "./text.ts";
 
 export type ConventionFile = {
@@ -172,7 +172,7 @@ class ConventionsReader {
 
   async #read(root: Root, path: string): Promise<FoundFile | undefined> {
     const { homes, keptBack } = this.#withheld;
-    if (pathProblem(path) !== undefined || mayHoldKeys(path, homes))
+    if (pathProblem(path) !== undefined || mayContainSecrets(path, homes))
       return this.#leaveOut(path, "it may hold keys, or is no plain file");
     if (keptBack?.(path)) return this.#leaveOut(path, "a rule denies reading it, or says to ask");
     const read = await root.read(path, { maxBytes: MAX_READ_BYTES });
