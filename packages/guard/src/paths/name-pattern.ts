@@ -77,9 +77,16 @@ export const fitsPattern = (name: string, part: string): boolean => {
 };
 
 /** Letters of either case, for programs that know no other way. */
-export const caseInsensitive = (pattern: string): string =>
-  pattern.replace(/\[([^\]]*)\]|[a-z]/g, (sign: string, set: string | undefined) =>
-    set === undefined
-      ? `[${sign}${sign.toUpperCase()}]`
-      : `[${set.replace(/[a-z]-[a-z]|[a-z]/g, (letters) => letters + letters.toUpperCase())}]`,
-  );
+export const caseInsensitive = (pattern: string): string => {
+  // Every set ends before the last closing bracket. Looking for more after it would take quadratic time.
+  const end = pattern.lastIndexOf("]") + 1;
+  const eitherCase = (letter: string): string => `[${letter}${letter.toUpperCase()}]`;
+  const sets = pattern
+    .slice(0, end)
+    .replace(/\[([^\]]*)\]|[a-z]/g, (sign: string, set: string | undefined) =>
+      set === undefined
+        ? eitherCase(sign)
+        : `[${set.replace(/[a-z]-[a-z]|[a-z]/g, (letters) => letters + letters.toUpperCase())}]`,
+    );
+  return sets + pattern.slice(end).replace(/[a-z]/g, eitherCase);
+};

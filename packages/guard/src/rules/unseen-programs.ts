@@ -173,7 +173,7 @@ const runsInput = (name: string, rest: readonly ShellWord[]): boolean =>
 
 /** `e`, `1e`, `s/x/y/e`: sed's command and flag to run something. */
 const OF_SED =
-  /^[\d,$!\s]*e(?:$|[;}\s])|[;{}\n/\d$!]\s*e(?:$|[;}\s])|[^\w\s][gpiImM\d]{0,8}e[gpiImM\d]{0,8}(?:$|[;}\s#])/;
+  /^[\d,$!\s]*e(?:$|[;}\s])|[;{}\n/\d$!][^\S\n]*e(?:$|[;}\s])|[^\w\s][gpiImM\d]{0,8}e[gpiImM\d]{0,8}(?:$|[;}\s#])/;
 
 export const runsOfSed = (text: string): boolean => OF_SED.test(text) || /s(\w).*\1\w{0,8}$/s.test(text.slice(0, 200));
 

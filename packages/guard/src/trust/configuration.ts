@@ -154,8 +154,8 @@ class Reading {
   }
 
   async #addAllIncluded(file: string, settings: Uint8Array, depth = 0): Promise<void> {
-    const paths = includedPaths(file, settings);
-    const hooks = hooksPathsIn(settings);
+    const paths = await includedPaths(file, settings);
+    const hooks = await hooksPathsIn(settings);
     if (paths === undefined || hooks === undefined) throw new Unreadable(`${file}: what it includes cannot be told`);
     for (const path of hooks) this.#hooksPaths.add(path);
     for (const path of paths) await this.#addIncluded(path, depth + 1);

@@ -10,8 +10,12 @@ const FOLLOWS = [/^\tremote = [\w.-]+$/, /^\tmerge = refs\/heads\/[\w./+@-]+$/, 
 /** git takes a carriage return before the end of a line for a part of that end. */
 const CONTINUED = /\\\r?$/;
 
+/** Everything in a longer file counts. */
+const MAX_LENGTH = 1_000_000;
+
 /** Pushing a new branch must not ask for trust again, or people learn to say yes without reading. */
 export const withoutBranches = (text: string): string => {
+  if (text.length > MAX_LENGTH) return text;
   const kept: string[] = [];
   /** The lines of a branch's section so far: left out if another section follows, or the end. */
   let branch: string[] = [];
@@ -23,7 +27,7 @@ export const withoutBranches = (text: string): string => {
       continue;
     }
     const isEnd = line === "" && at === lines.length - 1;
-    if (!isEnd && !line.startsWith("[")) kept.push(...branch);
+    if (!isEnd && !line.startsWith("[")) for (const left of branch) kept.push(left);
     branch = !continued && SECTION.test(line) ? [line] : [];
     if (branch.length === 0) kept.push(line);
     continued = CONTINUED.test(line);

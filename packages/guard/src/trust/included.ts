@@ -3,7 +3,7 @@
  *  matter. What git cannot read, or nobody can resolve, has no answer.
  *  Elsewhere: hashing the files (configuration.ts). */
 
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
@@ -14,45 +14,59 @@ const NONE = 1;
 
 /** Paths as git opens them, in order; `file` is the path by which it came to these settings. Links on the way are left to
  *  whoever follows them: what `..` means behind one, only the file system can say. */
-export const includedPaths = (file: string, settings: Uint8Array): readonly string[] | undefined =>
-  allOrNone(valuesIn(settings, "include", "^include(if)?\\..*path$")?.map((path) => resolved(path, dirname(file))));
+export const includedPaths = async (file: string, settings: Uint8Array): Promise<readonly string[] | undefined> => {
+  const paths = await valuesIn(settings, "include", "^include(if)?\\..*path$");
+  return allOrNone(paths?.map((path) => resolved(path, dirname(file))));
+};
 
 /** Folders that settings name for hooks; a relative one counts from the top of the work tree. */
-export const hooksPathsIn = (settings: Uint8Array): readonly string[] | undefined =>
-  allOrNone(valuesIn(settings, "hookspath", "^core\\.hookspath$")?.map((path) => resolved(path, "")));
+export const hooksPathsIn = async (settings: Uint8Array): Promise<readonly string[] | undefined> => {
+  const paths = await valuesIn(settings, "hookspath", "^core\\.hookspath$");
+  return allOrNone(paths?.map((path) => resolved(path, "")));
+};
 
 const allOrNone = (paths: readonly (string | undefined)[] | undefined): readonly string[] | undefined =>
   paths?.every((path) => path !== undefined) ? paths : undefined;
 
 /** The values of these keys. `letters`: nothing in the syntax can write them in another way. */
-const valuesIn = (settings: Uint8Array, letters: string, keys: string): readonly string[] | undefined => {
+const valuesIn = async (
+  settings: Uint8Array,
+  letters: string,
+  keys: string,
+): Promise<readonly string[] | undefined> => {
   if (!Buffer.from(settings).toString("latin1").toLowerCase().includes(letters)) return [];
   const git = SYSTEM_FOLDERS.map((folder) => join(folder, "git")).find((path) => existsSync(path));
   if (git === undefined) return undefined;
-  const { stdout, status, error } = spawnSync(
-    git,
-    ["config", "--file", "-", "--no-includes", "-z", "--get-regexp", keys],
-    {
-      cwd: "/", // outside of any repository
-      env: {
-        ...{ PATH: SYSTEM_FOLDERS.join(":"), HOME: "/dev/null", LC_ALL: "C.UTF-8" },
-        ...{ GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null" },
-      },
-      input: settings,
-      timeout: 5_000,
-      maxBuffer: 4_000_000,
-      stdio: ["pipe", "pipe", "pipe"],
-    },
-  );
-  if (error === undefined && status === NONE) return [];
-  const text = stdout?.toString("utf8") ?? "";
+  const text = await readByGit(git, settings, keys);
   // A name that is no text cannot be followed from here.
-  if (error !== undefined || status !== 0 || text.includes("\ufffd")) return undefined;
+  if (text === undefined || text.includes("\ufffd")) return undefined;
   return text
     .split("\0")
     .slice(0, -1)
     .map((value) => /\n(.*)$/s.exec(value)?.[1] ?? "");
 };
+
+/** What git prints; undefined where it fails. There may be hundreds of files, so nothing waits for it here. */
+const readByGit = (git: string, settings: Uint8Array, keys: string): Promise<string | undefined> =>
+  new Promise((done) => {
+    const child = execFile(
+      git,
+      ["config", "--file", "-", "--no-includes", "-z", "--get-regexp", keys],
+      {
+        cwd: "/", // outside of any repository
+        env: {
+          ...{ PATH: SYSTEM_FOLDERS.join(":"), HOME: "/dev/null", LC_ALL: "C.UTF-8" },
+          ...{ GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null" },
+        },
+        timeout: 5_000,
+        maxBuffer: 4_000_000,
+        encoding: "utf8",
+      },
+      (error, stdout) => done(error === null ? stdout : error.code === NONE && !error.killed ? "" : undefined),
+    );
+    child.stdin?.on("error", () => undefined); // it ends before it has read everything; its exit tells
+    child.stdin?.end(settings);
+  });
 
 const resolved = (path: string, base: string): string | undefined => {
   if (path === "" || /^~[^/]|^%\(/.test(path)) return undefined;

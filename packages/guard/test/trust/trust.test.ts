@@ -421,3 +421,9 @@ test("a program that moves from a branch's section into another asks for trust a
   const { kind } = await trustOf(state, repo);
   assert.equal(kind, "changed");
 });
+
+test("a repository's configuration of any length is hashed", () => {
+  const branch = `[branch "x"]\n${"\tremote = a\n".repeat(80_000)}`;
+  for (const text of [`${branch}\tfsmonitor = x\n`, `${branch.repeat(3)}\tfsmonitor = x\n`])
+    assert.equal(withoutBranches(text), text);
+});

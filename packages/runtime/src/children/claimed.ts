@@ -34,7 +34,7 @@ const bare = (text: string): string =>
   text
     .trim()
     .replace(/^\[([^\]]*)\]\(.*\)$/s, "$1")
-    .replace(/^[`'"*]+|[`'"*,;]+$/g, "")
+    .replace(/^[`'"*]+|(?<![`'"*,;])[`'"*,;]+$/g, "")
     .replace(/:\d+(?:[-:,]\d+)*$/, "")
     .replace(/(\.\w+)\.$/, "$1");
 
@@ -77,9 +77,10 @@ const hashesAhead = (text: string): readonly string[] => {
 };
 
 const amongFiles = (text: string): readonly string[] => {
-  const start = /^[^\w\n]*Files changed\b/im.exec(text);
+  const start = /^[^\w\n\r\u2028\u2029]*Files changed\b/im.exec(text);
   if (!start) return [];
   const section = text.slice(start.index + start[0].length);
-  const end = /^[^\w\n]*(?:Scope|Result|Key files|Issues)\b[*_]*[ \t]*:/im.exec(section)?.index ?? section.length;
+  const end =
+    /^[^\w\n\r\u2028\u2029]*(?:Scope|Result|Key files|Issues)\b[*_]*[ \t]*:/im.exec(section)?.index ?? section.length;
   return wordsOf(section.slice(0, end)).filter(isHash);
 };

@@ -134,7 +134,11 @@ const previewText = (whole: string, file: string | undefined): string => {
 const withoutLastBreak = (part: string): string => (part.endsWith("\n") ? part.slice(0, -1) : part);
 
 /** The number of lines that begin in the text. */
-const countLines = (part: string): number => (part === "" ? 0 : withoutLastBreak(part).split("\n").length);
+const countLines = (part: string): number => {
+  let count = part === "" || part.endsWith("\n") ? 0 : 1;
+  for (let at = 0; at < part.length; at += 1) if (part[at] === "\n") count += 1;
+  return count;
+};
 
 /** Remembers the decision about each result. */
 

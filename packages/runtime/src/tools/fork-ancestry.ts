@@ -91,7 +91,11 @@ const hasForkInProcessList = (): boolean => {
     above.add(at);
     at = rows.find(({ pid }) => pid === at)?.parent;
   }
-  return rows.some(
-    ({ pid, parent, words }) => (above.has(pid) || above.has(parent)) && / .*3>&- prefork:fork:[\w-]+ /.test(words),
-  );
+  return rows.some(({ pid, parent, words }) => (above.has(pid) || above.has(parent)) && isForkShell(words));
+};
+
+/** Among the arguments of a shell, so not at the very start. */
+const isForkShell = (words: string): boolean => {
+  const first = words.indexOf(" ");
+  return first >= 0 && /3>&- prefork:fork:[\w-]+ /.test(words.slice(first + 1));
 };

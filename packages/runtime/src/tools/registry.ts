@@ -182,9 +182,9 @@ export const describeInputProblems = ({ schema, args, issues, refuses }: InputTo
   const free = known.filter((name) => !given.includes(name));
   const unknown = schema.additionalProperties === false ? given.filter((key) => !known.includes(key)) : [];
   const meant = new Map(unknown.map((key) => [key, findSimilar(key, free)[0]]));
+  const meantNames = new Set(meant.values());
   const isCovered = ({ code, path: [key] }: core.$ZodIssue): boolean =>
-    (code === "unrecognized_keys" && key === undefined) ||
-    (code === "invalid_type" && [...meant.values()].includes(String(key)));
+    (code === "unrecognized_keys" && key === undefined) || (code === "invalid_type" && meantNames.has(String(key)));
   const reasons = [
     ...unknown.map((key) =>
       Object.hasOwn(refuses, key)

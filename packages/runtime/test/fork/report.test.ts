@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { commitsIn } from "../../src/children/claimed.ts";
 import { readReport } from "../../src/children/index.ts";
 
 test("a report in the form that was asked for is taken apart", () => {
@@ -62,4 +63,10 @@ test("regression: a report with commas by the hundred thousand is taken apart in
   assert.deepEqual(filesOf(",".repeat(400_000)), []);
   assert.equal(filesOf(`a${",a".repeat(400_000)}(`).length, 400_001);
   assert.deepEqual(filesOf("a.ts (b, c), d.ts\nf.ts, g.ts (h"), ["a.ts", "d.ts", "f.ts", "g.ts"]);
+});
+
+test("commits are found in linear time, whatever the lines of a report end with", () => {
+  const hash = "0123456789abcdef";
+  for (const ending of ["\r", "\u2028", "\r\n"])
+    assert.deepEqual(commitsIn(`${ending.repeat(40_000)}Files changed: ${hash}${ending}Issues: none`), [hash]);
 });

@@ -320,3 +320,11 @@ test("one child at a time writes a file; claiming a folder claims everything bel
   claims.release("one");
   assert.equal(take("other", "dist/"), undefined);
 });
+
+test("input with very many wrong arguments is refused in linear time", () => {
+  const tool = registry.find("Edit");
+  assert.ok(tool);
+  const keys = Array.from({ length: 20_000 }, (_, at) => [`k${at}`, 1] as const);
+  const args = { file_path: "/a", ...Object.fromEntries(keys), edits: keys.map(() => 1) };
+  assert.equal(registry.check(tool, JSON.stringify(args)).ok, false);
+});

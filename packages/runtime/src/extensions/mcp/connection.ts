@@ -13,6 +13,8 @@ import { answerRequest, isObject, type Message, notification, request } from "./
 const VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const MAX_PAGES = 40;
+/** Of one server; far fewer are offered to a model. */
+const MAX_TOOLS = 2_000;
 
 export type ConnectionOptions = {
   readonly openTransport: OpenTransport;
@@ -61,8 +63,9 @@ export class Connection {
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
       const answer = await this.#peer.request("tools/list", cursor === undefined ? {} : { cursor }, this.#options);
-      if (Array.isArray(answer.tools)) tools.push(...answer.tools);
-      if (typeof answer.nextCursor !== "string") break;
+      const room = MAX_TOOLS - tools.length;
+      if (Array.isArray(answer.tools)) tools.push(...answer.tools.slice(0, room));
+      if (typeof answer.nextCursor !== "string" || tools.length === MAX_TOOLS) break;
       cursor = answer.nextCursor;
     }
     return tools;
