@@ -36,56 +36,90 @@ export type Entered = AsyncDisposable & { readonly ok: true; readonly argv: read
 const isPlaceholder = (facts: { readonly kind: string; readonly size: number; readonly mode: number }): boolean =>
   facts.kind === "file" && facts.size === 0 && (facts.mode & 0o777) === 0o444;
 
-export class Sandbox implements AsyncDisposable {
-  readonly #root: Root;
-  readonly #mounts: SandboxMounts;
-  readonly #whenMissing: readonly string[];
-  readonly #placeholders = new Set<string>();
-  #running = 0;
+/** What bubblewrap leaves on the disk for names that stay missing. Taking one away takes the mount over it away in every
+ *  running command, whoever runs it: it goes with the last command of this process that needs it. */
+class Placeholders {
+  readonly #uses = new Map<string, { count: number; removing: Promise<void> | undefined }>();
 
-  /** Use `openSandbox`. */
-  constructor(root: Root, mounts: SandboxMounts, isHome: boolean) {
-    this.#root = root;
-    this.#mounts = mounts;
-    this.#whenMissing = isHome ? protectedWhenMissingAtHome : protectedWhenMissing;
+  async take(path: string): Promise<void> {
+    await this.#uses.get(path)?.removing;
+    const use = this.#uses.get(path) ?? { count: 0, removing: undefined };
+    use.count += 1;
+    this.#uses.set(path, use);
   }
 
-  /** The arguments that run a command inside. Names are looked at each time, since a command may have made some. */
+  async leave(path: string, root: Root): Promise<void> {
+    const use = this.#uses.get(path);
+    if (use === undefined) return;
+    use.count -= 1;
+    if (use.count > 0) return;
+    use.removing = removePlaceholder(path, root).finally(() => this.#uses.delete(path));
+    await use.removing;
+  }
+}
+
+const removePlaceholder = async (path: string, root: Root): Promise<void> => {
+  const looked = await root.look(path);
+  if (looked.ok && looked.facts !== undefined && isPlaceholder(looked.facts)) await root.remove(path);
+};
+
+/** The disk is one for all sandboxes of the process. */
+const PLACEHOLDERS = new Placeholders();
+
+/** A folder that commands may write in, but for protected names. */
+type WritableRoot = { readonly root: Root; readonly whenMissing: readonly string[] };
+
+type Closed = { readonly ok: true; readonly readOnly: readonly string[]; readonly missing: readonly string[] };
+
+/** Names are looked at each time, since a command may have made some. */
+const closedIn = async ({ root, whenMissing }: WritableRoot): Promise<Closed | Refused> => {
+  const readOnly: string[] = [];
+  const missing: string[] = [];
+  for (const name of protectedTopNames) {
+    const path = join(root.path, name);
+    const looked = await root.look(path);
+    if (!looked.ok) return looked;
+    const { facts } = looked;
+    if (facts === undefined || isPlaceholder(facts)) {
+      if (whenMissing.includes(name)) missing.push(path);
+    } else if (facts.kind === "link")
+      return { ok: false, reason: `${path} is a link, which cannot be kept from being replaced` };
+    else readOnly.push(path);
+  }
+  return { ok: true, readOnly, missing };
+};
+
+export class Sandbox implements AsyncDisposable {
+  readonly #roots: readonly WritableRoot[];
+  readonly #mounts: SandboxMounts;
+
+  /** Use `openSandbox`. `roots`: of the workspace, and of all else that is writable. */
+  constructor(roots: readonly WritableRoot[], mounts: SandboxMounts) {
+    this.#roots = roots;
+    this.#mounts = mounts;
+  }
+
+  /** The arguments that run a command inside. */
   async enter(argv: readonly string[], options: { readonly cwd?: string } = {}): Promise<Entered | Refused> {
-    const readOnly: string[] = [];
-    const missing: string[] = [];
-    for (const name of protectedTopNames) {
-      const path = join(this.#mounts.workspace, name);
-      const looked = await this.#root.look(path);
-      if (!looked.ok) return looked;
-      const { facts } = looked;
-      if (facts === undefined || isPlaceholder(facts)) {
-        if (this.#whenMissing.includes(name)) missing.push(path);
-      } else if (facts.kind === "link")
-        return { ok: false, reason: `${path} is a link, which cannot be kept from being replaced` };
-      else readOnly.push(path);
+    const closed: (Closed & { readonly root: Root })[] = [];
+    for (const writable of this.#roots) {
+      const found = await closedIn(writable);
+      if (!found.ok) return found;
+      closed.push({ ...found, root: writable.root });
     }
-    for (const path of missing) this.#placeholders.add(path);
-    this.#running++;
+    for (const path of closed.flatMap(({ missing }) => missing)) await PLACEHOLDERS.take(path);
+    const all = (key: "readOnly" | "missing"): readonly string[] => [...new Set(closed.flatMap((one) => one[key]))];
     return {
       ok: true,
-      argv: sandboxArgv(argv, { ...this.#mounts, ...options, readOnly, missing }),
-      [Symbol.asyncDispose]: () => this.#leave(),
+      argv: sandboxArgv(argv, { ...this.#mounts, ...options, readOnly: all("readOnly"), missing: all("missing") }),
+      [Symbol.asyncDispose]: async () => {
+        for (const { root, missing } of closed) for (const path of missing) await PLACEHOLDERS.leave(path, root);
+      },
     };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#root.close();
-  }
-
-  /** Only after the last one: taking a placeholder away takes the mount over it away in every running command. */
-  async #leave(): Promise<void> {
-    if (--this.#running > 0) return;
-    for (const path of this.#placeholders) {
-      const looked = await this.#root.look(path);
-      if (looked.ok && looked.facts !== undefined && isPlaceholder(looked.facts)) await this.#root.remove(path);
-    }
-    this.#placeholders.clear();
+    for (const { root } of this.#roots) await root.close();
   }
 }
 
@@ -144,18 +178,23 @@ export const openSandbox = async (options: SandboxOptions): Promise<OpenedSandbo
   const kind = mode === "required" ? "refused" : "off";
   const probed = probe ?? (await probeSandbox());
   if (!probed.ok) return { kind, reason: probed.reason };
+  const roots: WritableRoot[] = [];
   try {
-    const [root, homeRoot] = [
-      await openRoot(workspace, { protect: false }),
-      home === undefined ? undefined : await openRoot(home).catch(() => undefined),
-    ];
-    const isHome = homeRoot?.path === root.path;
+    const homeRoot = home === undefined ? undefined : await openRoot(home).catch(() => undefined);
     await homeRoot?.close();
-    return {
-      kind: "on",
-      sandbox: new Sandbox(root, { ...mounts, program: probed.program, workspace: root.path }, isHome),
-    };
+    for (const path of new Set([workspace, ...(mounts.writable ?? [])])) {
+      const root = await openRoot(path, { protect: false }).catch((error: unknown) => {
+        if (path === workspace || !(error instanceof RootError)) throw error;
+      });
+      if (root === undefined) continue; // a folder that is not there cannot be written in
+      const isHome = homeRoot?.path === root.path;
+      roots.push({ root, whenMissing: isHome ? protectedWhenMissingAtHome : protectedWhenMissing });
+    }
+    const [first, ...others] = roots.map(({ root }) => root.path);
+    const places = { workspace: first ?? workspace, ...(others.length > 0 ? { writable: others } : {}) };
+    return { kind: "on", sandbox: new Sandbox(roots, { ...mounts, ...places, program: probed.program }) };
   } catch (error) {
+    for (const { root } of roots) await root.close();
     if (error instanceof RootError) return { kind: "refused", reason: error.message };
     throw error;
   }

@@ -14,7 +14,7 @@ const withBwrap = await needs("bwrap");
 
 const opened = async (
   workspace: string,
-  options: { readonly home?: string; readonly hidden?: readonly string[] } = {},
+  options: { readonly home?: string; readonly hidden?: readonly string[]; readonly writable?: readonly string[] } = {},
 ): Promise<Sandbox> => {
   const result = await openSandbox({ mode: "required", workspace, probe, ...options });
   assert.ok(result.kind === "on", result.kind === "on" ? "" : result.reason);
@@ -109,6 +109,32 @@ test(
     assert.deepEqual(readdirSync(place.path), []);
   },
 );
+
+test("all agents of a process share the placeholders of a workspace", withBwrap, async () => {
+  using place = scratch();
+  writeFileSync(place.at(".mcp.json"), "", { mode: 0o444 });
+  await using parent = await opened(place.path);
+  await using fork = await opened(place.path);
+  const [first, second] = [await parent.enter(["true"]), await fork.enter(["true"])];
+  assert.ok(first.ok && second.ok);
+  await second[Symbol.asyncDispose]();
+  assert.deepEqual(readdirSync(place.path), [".mcp.json"]);
+  await first[Symbol.asyncDispose]();
+  assert.deepEqual(readdirSync(place.path), []);
+});
+
+test("protected names are closed in every folder that is writable", withBwrap, async () => {
+  using place = scratch();
+  using extra = scratch();
+  extra.put(".git/config", "[core]");
+  const before = treeOf(extra.path);
+  await using sandbox = await opened(place.path, { writable: [extra.path, extra.at("none")] });
+  await run(
+    sandbox,
+    `cd ${extra.path} && echo x > .git/config; echo x > .git/hook; mv .git g; echo x > .envrc; mkdir .vscode; echo y > a`,
+  );
+  assert.deepEqual(treeOf(extra.path), { ...before, a: "644 y\n" });
+});
 
 test("start-up files are kept from being made where the workspace is the home folder", withBwrap, async () => {
   using place = scratch();
