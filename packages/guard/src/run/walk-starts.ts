@@ -102,9 +102,12 @@ export const lookThrough = (
     return { problem: "rules name files below, and there are too many to leave them out; search a smaller folder" };
   const keys = found.filter(({ byRule }) => !byRule);
   const left = ruled.map(([, one]) => one);
-  return keys.length > MOST_LEFT_OUT
-    ? { ...walk, found: left, isWhole: false }
-    : { ...walk, found: [...keys, ...left], isWhole };
+  if (keys.length <= MOST_LEFT_OUT) return { ...walk, found: [...keys, ...left], isWhole };
+  // No pattern names what holds keys only because of where it lies, as some settings in a home folder do.
+  const unnamed = keys.filter(({ path }) => !isSecret(relative(walk.here.path, path)));
+  if (unnamed.length > MOST_LEFT_OUT)
+    return { problem: "too many files below may contain secrets to leave them out; search a smaller folder" };
+  return { ...walk, found: [...unnamed, ...left], isWhole: false };
 };
 
 /** diff is told to follow no links, so a folder that it is named by a link is named as what is in it. */

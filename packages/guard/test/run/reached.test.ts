@@ -10,11 +10,13 @@ import { classify, planHazard, runPlan } from "@prefork/guard";
 import { uses } from "@prefork/testing/optional";
 import { scratch } from "@prefork/testing/scratch";
 import { checkAll, gitIn, only, type Place, tell, withKeys } from "@prefork/testing/with-keys";
+import { pathJudge } from "../../src/files/index.ts";
 import { attributesFor } from "../../src/git/attributes.ts";
 import { isSecret } from "../../src/paths/index.ts";
 import { cleanEnvironment } from "../../src/process/environment.ts";
 import { findProgram } from "../../src/process/programs.ts";
 import { withoutKeys } from "../../src/run/walk-limits.ts";
+import { lookThrough } from "../../src/run/walk-starts.ts";
 import { secretPaths } from "../paths/secret-paths.ts";
 
 test("a walk that another program begins leaves out keys too", uses("@vscode/ripgrep"), async () => {
@@ -446,4 +448,16 @@ test("a file glued to any number of letters is looked at, by its name and by whe
     ["grep -inHwofplain.txt plain.txt", /plain/],
     ["git log --format=%s -S'the other secret of user_credentials'", /^$/],
   ]);
+});
+
+test("among too many keys to name, settings that are keys only in a home folder are still left out by name", () => {
+  using place = scratch();
+  for (let at = 0; at < 205; at += 1) place.put(`src/k${at}/.env`, "");
+  const settings = [".claude/projects/p/s.jsonl", ".claude/settings.json", ".mcp.json"];
+  for (const name of settings) place.put(name, "the secret");
+  const judge = pathJudge({ cwd: place.path, home: place.path });
+  const left = lookThrough({ starts: [], here: { word: ".", path: place.path } }, { walks: new Map(), judge });
+  assert.ok("found" in left);
+  const found = left.found.map(({ path }) => path.slice(place.path.length + 1)).sort();
+  assert.deepEqual([found, left.isWhole], [[".claude/projects", ".claude/settings.json", ".mcp.json"], false]);
 });
