@@ -43,17 +43,33 @@ const readSet = (letters: readonly string[]): ((letter: string) => boolean) => {
     ranges.push([from, to ?? from]);
     if (to !== undefined) at += 2;
   }
-  return (given) => ranges.some(([from, to]) => from <= given && given <= to) !== negated;
+  // A set may be long, and is asked of every letter of every name.
+  const known = new Map<string, boolean>();
+  return (given) => {
+    const before = known.get(given);
+    if (before !== undefined) return before;
+    const answer = ranges.some(([from, to]) => from <= given && given <= to) !== negated;
+    known.set(given, answer);
+    return answer;
+  };
 };
 
+/** Counts comparisons, for whoever has many names to compare. */
+export type Comparing = { steps: number };
+
 /** When a later sign fails, only the last run can take one letter more: earlier ones would gain nothing by it. */
-export const matchesTokens = (name: string, signs: readonly PatternToken[]): boolean => {
+export const matchesTokens = (
+  name: string,
+  signs: readonly PatternToken[],
+  comparing: Comparing = { steps: 0 },
+): boolean => {
   const letters = [...name];
   // A pattern may be as long as a command; one that asks for more letters than there are is not tried.
   if (signs.filter((one) => one !== "run").length > letters.length) return false;
   let [at, sign, run, taken] = [0, 0, -1, 0];
   while (at < letters.length) {
     const wanted = signs[sign];
+    comparing.steps += 1;
     if (wanted === "run") {
       run = sign;
       taken = at;

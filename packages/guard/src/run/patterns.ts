@@ -10,8 +10,11 @@ const MOST_NAMES = 10_000;
 /** Links to the folder they are in make a few thousand files look like millions. */
 const MOST_LOOKED_AT = 200_000;
 
-/** How many names the patterns of a pipe have been compared with so far. */
-export type LookedAt = { names: number };
+/** A long name and a long pattern take thousands of comparisons. */
+const MOST_STEPS = 20_000_000;
+
+/** How many names the patterns of a pipe have been compared with so far, and in how many steps. */
+export type LookedAt = { names: number; steps: number };
 
 const entriesOf = (folder: string): readonly string[] => {
   try {
@@ -36,7 +39,7 @@ const isThere = (path: string, folder: string): boolean => {
 export const expandPattern = (
   pattern: string,
   folder: string,
-  lookedAt: LookedAt = { names: 0 },
+  lookedAt: LookedAt = { names: 0, steps: 0 },
 ): readonly string[] => {
   const [first = "", ...more] = pattern.split("/");
   let found: readonly string[] = [first === "" ? "/" : ""];
@@ -45,7 +48,10 @@ export const expandPattern = (
     lookedAt.names += entries.length;
     if (lookedAt.names > MOST_LOOKED_AT)
       throw new RangeError(`the patterns are compared with more than ${MOST_LOOKED_AT} names`);
-    return entries.filter((name) => (hidden || !name.startsWith(".")) && matchesTokens(name, signs));
+    return entries.filter((name) => {
+      if (lookedAt.steps > MOST_STEPS) throw new RangeError("the patterns are too long for so many long names");
+      return (hidden || !name.startsWith(".")) && matchesTokens(name, signs, lookedAt);
+    });
   };
   for (const part of first === "" ? more : [first, ...more]) {
     const signs = parsePattern(part);

@@ -18,6 +18,8 @@ export type AroundCell = {
   readonly empty?: number;
   /** Folders to look through for files with keys. Default: the working directory. */
   readonly folders?: readonly string[];
+  /** What was found before, which is not looked for again. */
+  readonly known?: Map<string, readonly string[]>;
 };
 
 /** Puts a program into the cell. */
@@ -107,11 +109,17 @@ export const openCell = async ({ mode, home = homedir(), probe }: CellOptions): 
   if (mode === "off") return { kind: "off", reason: "switched off by the settings" };
   const probed = probe ?? (await probeSandbox());
   if (!probed.ok) return { kind: mode === "required" ? "refused" : "off", reason: probed.reason };
-  const enter: PlanCell["enter"] = (argv, cwd, { empty, folders = [cwd] } = {}) => [
+  const around = (cwd: string, folders: readonly string[], known: AroundCell["known"]): readonly string[] => {
+    const key = [cwd, ...folders].join("\0");
+    const found = known?.get(key) ?? keysAround({ cwd, home, folders });
+    known?.set(key, found);
+    return found;
+  };
+  const enter: PlanCell["enter"] = (argv, cwd, { empty, folders = [cwd], known } = {}) => [
     probed.program,
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--cap-drop", "ALL"],
     ...["--die-with-parent", "--new-session"],
-    ...covering(keysAround({ cwd, home, folders }), empty),
+    ...covering(around(cwd, folders, known), empty),
     ...["--chdir", cwd, "--", ...argv],
   ];
   return { kind: "on", cell: { enter, scratch: SCRATCH } };

@@ -12,6 +12,7 @@ import { objectProblem, ownAnswer, remoteProblem, withoutRenames } from "../git/
 import { findProgram } from "../process/index.ts";
 import {
   gluedValues,
+  innerProgramIndex,
   LISTS_NAMES,
   type PlanCommand,
   type PlanRedirect,
@@ -21,6 +22,7 @@ import {
   specialFileProblem,
   walkOf,
 } from "../rules/index.ts";
+import { firstProblem } from "./in-turns.ts";
 import { expandPattern, type LookedAt } from "./patterns.ts";
 import { waitingFile } from "./waiting-files.ts";
 import { GREPS, withoutKeys } from "./walk-limits.ts";
@@ -50,6 +52,9 @@ export type RenderPlace = {
   readonly judge: PathJudge;
   /** What git gets to see. */
   readonly views: GitViews;
+  readonly signal?: AbortSignal;
+  /** How many other pipes are running, which share the memory. */
+  readonly beside?: number;
 };
 
 export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
@@ -59,10 +64,23 @@ const PIPE_KIBIBYTES = 4_194_304;
 /** Enough for every program of the tables to start and to read lines of ordinary length. */
 const LEAST_KIBIBYTES = 65_536;
 
+/** What tac writes of a pipe before it turns it round. */
+const FILE_KIBIBYTES = 262_144;
+
 /** A program that fails writes no core file. One that never stops runs out of memory or time, even if no process is left
  *  that could end it. */
-const limitsFor = (commands: number): string =>
-  `ulimit -c 0 -d ${Math.max(LEAST_KIBIBYTES, Math.floor(PIPE_KIBIBYTES / commands))} -t 600; `;
+const limitsFor = (processes: number): string =>
+  `ulimit -c 0 -d ${Math.max(LEAST_KIBIBYTES, Math.floor(PIPE_KIBIBYTES / processes))} -f ${FILE_KIBIBYTES} -t 600; `;
+
+/** xargs starts as many as it is told to, and each has the same limits. */
+const processesOf = ({ program, args }: PlanCommand): number => {
+  if (program !== "xargs") return 1;
+  const told = args.slice(0, innerProgramIndex(args)).map(({ text }) => /^(?:-P|--max-procs=)(\d+)$/.exec(text)?.[1]);
+  return 1 + Math.max(1, ...told.map((count) => Number(count ?? 1)));
+};
+
+/** sort writes what it has no memory for to as many files as it takes; without a place for them it fails. */
+const NO_SCRATCH: Readonly<Record<string, string>> = { TMPDIR: "/dev/null/none" };
 
 /** More than the system starts a program with, and more than a call can be given. */
 const MOST_WORDS = 20_000;
@@ -70,13 +88,13 @@ const MOST_WORDS = 20_000;
 export const renderPipe = async (commands: readonly PlanCommand[], place: RenderPlace): Promise<Rendered | Problem> => {
   const parts: string[] = [];
   const all: string[] = [];
-  const lookedAt = { names: 0, walks: new Map(), judge: place.judge };
+  const lookedAt = { names: 0, steps: 0, walks: new Map(), judge: place.judge };
   for (const [at, command] of commands.entries()) {
     const expanded = await expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
     if ("problem" in expanded) return expanded;
     const { words, stands = command.program, variables = {} } = expanded;
     const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
-    const problem = reachedProblem(inputs, command.program, place);
+    const problem = await reachedProblem(inputs, command.program, place);
     if (problem !== undefined) return { problem };
     // After the names: what may not be read is said so, whether or not the program is there.
     const program = findProgram(stands);
@@ -89,12 +107,14 @@ export const renderPipe = async (commands: readonly PlanCommand[], place: Render
     if ("problem" in limited) return limited;
     const argv = limited.length === 0 ? [program, ...words] : [...limited, stands, ...words];
     const name = limited.length === 0 ? command.program : "timeout";
-    const around = Object.entries(variables).map(([key, value]) => `${key}=${quoted(value)} `);
+    const scratch = command.program === "sort" ? NO_SCRATCH : {};
+    const around = Object.entries({ ...scratch, ...variables }).map(([key, value]) => `${key}=${quoted(value)} `);
     parts.push(`${zone}${around.join("")}exec -a ${quoted(name)} "\${@:${all.length + 1}:${argv.length}}"${redirects}`);
     all.push(...argv);
   }
   const [only = "", ...more] = parts;
-  const script = limitsFor(parts.length) + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
+  const processes = commands.reduce((sum, command) => sum + processesOf(command), 0) * (1 + (place.beside ?? 0));
+  const script = limitsFor(processes) + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
   return { script, words: all };
 };
 
@@ -140,6 +160,7 @@ const expandAll = async (
       if (starts.includes(word)) for (const at of found.keys()) operands.add(words.length + at);
       words.push(...found);
       names.push(...found);
+      if (words.length > MOST_WORDS) return { problem: `${program}: too many names; use find` };
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       return { problem: `${program}: ${error.message}; use find` };
@@ -147,7 +168,7 @@ const expandAll = async (
   }
   const walk = walkAt({ program, args }, { names, fed, cwd });
   const problem =
-    reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, place) ??
+    (await reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, place)) ??
     walk?.starts.map(({ path }) => folderProblem(path, judge)).find(Boolean) ??
     (walk && names.concat(program).includes("rg") ? ignoreProblem(walk.starts, judge) : undefined);
   if (problem !== undefined) return { problem };
@@ -201,18 +222,17 @@ export const namesProblem = (names: readonly string[]): string | undefined =>
   names.map(pathProblem).find((problem) => problem !== undefined);
 
 /** The question that was asked of each name as it stood, asked again now that it is known where it leads. */
-export const reachedProblem = (
+export const reachedProblem = async (
   words: readonly string[],
   program: string,
-  { cwd, judge }: Pick<RenderPlace, "cwd" | "judge">,
-): string | undefined => {
+  { cwd, judge, signal }: Pick<RenderPlace, "cwd" | "judge" | "signal">,
+): Promise<string | undefined> => {
   if (LISTS_NAMES.includes(program)) return undefined;
   const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
-  return words
+  const paths = [...new Set(words)]
     .flatMap((word) => (word.startsWith("-") ? [word, ...valuesIn(word)] : [word])) // behind `--` it is a name
-    .flatMap((word) => bases.map((base) => resolveName(base, word)))
-    .map((path) => specialFileProblem(resolve(path)) ?? linkProblem(path, judge))
-    .find((problem) => problem !== undefined);
+    .flatMap((word) => bases.map((base) => resolveName(base, word)));
+  return firstProblem(paths, (path) => specialFileProblem(resolve(path)) ?? linkProblem(path, judge), signal);
 };
 
 /** What an option may name: after its sign, or glued to one or more letters. */

@@ -21,6 +21,7 @@ import {
   walkOf,
 } from "../rules/index.ts";
 import { type FedNames, fedNames } from "./fed-names.ts";
+import { filterInTurns, firstProblem } from "./in-turns.ts";
 import { coveredIn, type PlanCell } from "./plan-cell.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
 import { isFolder } from "./walk-starts.ts";
@@ -34,7 +35,27 @@ export type PipeAround = {
   /** What git must not show (CommandPlan.hiddenFiles). */
   readonly withheld?: readonly string[];
   readonly judge: PathJudge;
+  readonly running: RunningPipes;
+  /** What was found to cover in the cell, for the pipes of one plan. */
+  readonly covered: Map<string, readonly string[]>;
 };
+
+/** The pipes that run at one time, which share the memory of the machine. */
+export class RunningPipes {
+  #count = 0;
+
+  /** `beside`: how many there are already. */
+  enter(): Disposable & { readonly beside: number } {
+    const beside = this.#count;
+    this.#count += 1;
+    return {
+      beside,
+      [Symbol.dispose]: () => {
+        this.#count -= 1;
+      },
+    };
+  }
+}
 
 export type PipeRun = PipeAround & {
   readonly cwd: string;
@@ -61,8 +82,10 @@ export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, na
   if (PRINTS_WORDS.includes(innerOf(feeding))) return runPipe([feeding, ...after], { ...run, fed: [] }, stdout);
   const given = fedNames(feeding.args, stdout);
   if ("problem" in given) return refuse(given.problem, run);
-  const fed = withoutRuled(given, run);
-  const { files, problem } = lookAtFed(fed, run);
+  if (given.names.length > MOST_FED) return refuse(`xargs: more than ${MOST_FED} names; list fewer`, run);
+  const fed = await withoutRuled(given, run);
+  const { files, problem } = await lookAtFed(fed, run);
+  if (run.signal.aborted) return { exitCode: 124 };
   if (problem !== undefined) return refuse(problem, run);
   // Names as they were looked at, each with a zero after it: nobody reads them in another way.
   const args = [...fed.options, ...fed.inner];
@@ -74,7 +97,7 @@ export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, na
 };
 
 /** Names of files that rules name are left out, as a search leaves them out. */
-const withoutRuled = (fed: FedNames, { cwd, judge }: PipeRun): FedNames => {
+const withoutRuled = async (fed: FedNames, { cwd, judge, signal }: PipeRun): Promise<FedNames> => {
   const [program, ...words] = fed.inner;
   const { rules } = judge;
   if (rules.isEmpty || LISTS_NAMES.includes(program?.text ?? "echo")) return fed;
@@ -87,10 +110,11 @@ const withoutRuled = (fed: FedNames, { cwd, judge }: PipeRun): FedNames => {
       const path = resolveName(cwd, file);
       return rules.problem(realPath(path)) !== undefined || rules.problem(resolve(path)) !== undefined;
     });
-  return { ...fed, names: fed.names.filter((name) => name === "" || !isRuled(name)) };
+  return { ...fed, names: await filterInTurns(fed.names, (name) => name === "" || !isRuled(name), signal) };
 };
 
 const MOST_NAMES_BYTES = 4_000_000;
+const MOST_FED = 100_000;
 
 const refuse = (problem: string, { output }: PipeRun): PipeEnd => {
   output.error(`${problem}\n`);
@@ -113,7 +137,7 @@ type Fed = {
   readonly problem?: string;
 };
 
-const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, run: PipeRun): Fed => {
+const lookAtFed = async ({ names, inner: [program, ...words], place }: FedNames, run: PipeRun): Promise<Fed> => {
   const inner = program?.text ?? "echo";
   const each = [...new Set(names)].filter((name) => name !== "");
   // A name may be put inside another word (`-I{} cat dir/{}`), or be what is looked for (`-I{} grep {} src`).
@@ -131,13 +155,18 @@ const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, run: 
     return { files, problem: `${inner} would take ${odd} for an option; list names with ./ before them` };
   const huge = looked.map((word) => repetitionProblem(inner, word)).find((problem) => problem !== undefined);
   const problem =
-    huge ?? (LISTS_NAMES.includes(inner) ? undefined : (namesProblem(files) ?? reachedProblem(files, inner, run)));
+    huge ??
+    (LISTS_NAMES.includes(inner)
+      ? undefined
+      : ((await firstProblem(files, (name) => namesProblem([name]), run.signal)) ??
+        (await reachedProblem(files, inner, run))));
   return problem === undefined ? { files } : { files, problem };
 };
 
 const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
   using views = new GitViews({ withheld: run.withheld ?? [], below: run.judge.rules.below }, run.signal);
-  const rendered = await renderPipe(commands, { ...run, views });
+  using running = run.running.enter();
+  const rendered = await renderPipe(commands, { ...run, views, beside: running.beside });
   if (run.signal.aborted) return { exitCode: 124 };
   if ("problem" in rendered) return refuse(rendered.problem, run);
   const inCell = !tellsOfTheSystem(commands, run.cwd);
@@ -204,7 +233,7 @@ const start = (
   try {
     // git compares the files that it knows with those that are there, so all of them have to be.
     const folders = isGit ? [] : [run.cwd, ...foldersIn(words, run.cwd)];
-    const argv = cell ? cell.enter(shell, run.cwd, { folders, empty: BESIDE }) : shell;
+    const argv = cell ? cell.enter(shell, run.cwd, { folders, empty: BESIDE, known: run.covered }) : shell;
     if (cell) opened.push(openSync("/dev/null", "r"));
     const [program = "", ...args] = argv;
     const [nothing = 0] = opened;

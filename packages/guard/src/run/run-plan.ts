@@ -12,7 +12,7 @@ import { ReadBudget, viewProblem } from "../git/index.ts";
 import type { CommandPlan, PlanStep } from "../rules/index.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { atHome } from "./render-pipe.ts";
-import { type PipeAround, PlanOutput, runPipe } from "./run-pipe.ts";
+import { type PipeAround, PlanOutput, RunningPipes, runPipe } from "./run-pipe.ts";
 import { waitingFile } from "./waiting-files.ts";
 
 export type PlanLimits = {
@@ -74,6 +74,9 @@ const isFolder = (path: string): boolean => {
   }
 };
 
+/** Of this process, whoever runs them: their memory is that of one machine. */
+const RUNNING = new RunningPipes();
+
 export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResult> => {
   const { home = homedir(), timeoutMs = 60_000 } = run;
   const limit = AbortSignal.timeout(timeoutMs);
@@ -84,7 +87,7 @@ export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResu
     plan.steps,
     { cwd: run.cwd, exitCode: 0 },
     {
-      ...{ home, signal, output },
+      ...{ home, signal, output, running: RUNNING, covered: new Map() },
       judge: pathJudge({ cwd: run.cwd, home, ...(plan.rules === undefined ? {} : { rules: plan.rules }) }),
       ...(timeZone === undefined ? {} : { timeZone }),
       ...(cell === undefined ? {} : { cell }),

@@ -9,6 +9,11 @@ import { test } from "node:test";
 import { type CommandPlan, classify, type PlanStep, planHazard, runPlan } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
 import { goneWithin } from "@prefork/testing/processes";
+import { pathJudge } from "../../src/files/index.ts";
+import { GitViews } from "../../src/git/index.ts";
+import { firstProblem } from "../../src/run/in-turns.ts";
+import { expandPattern } from "../../src/run/patterns.ts";
+import { renderPipe } from "../../src/run/render-pipe.ts";
 import { type Ground, ground } from "./ground.ts";
 
 const planOf = (text: string): CommandPlan => {
@@ -280,4 +285,45 @@ test("git that is led to what is no folder says so itself", async () => {
     assert.equal(exitCode, 128, name);
     assert.match(stderr, /^fatal: cannot change to /, name);
   }
+});
+
+test("the processes of a pipe share memory by their number, and no file that one writes grows without bound", async () => {
+  using place = ground();
+  using views = new GitViews();
+  const limitsOf = async (text: string, beside = 0): Promise<string> => {
+    const [step] = planOf(text).steps;
+    assert.ok(step?.run.kind === "pipe");
+    const judge = pathJudge({ cwd: place.work, home: place.home });
+    const around = { cwd: place.work, home: place.home, exitCode: 0, judge, views, beside };
+    const rendered = await renderPipe(step.run.commands, around);
+    assert.ok("script" in rendered, JSON.stringify(rendered));
+    return /^ulimit -c 0 (.*) -t 600;/.exec(rendered.script)?.[1] ?? rendered.script;
+  };
+  assert.equal(await limitsOf("cat a.txt"), "-d 4194304 -f 262144");
+  assert.equal(await limitsOf("cat a.txt", 3), "-d 1048576 -f 262144");
+  assert.equal(await limitsOf("ls | xargs -P 7 -n1 cat"), "-d 466033 -f 262144");
+  const sorted = await askPlan("sort a.txt | sort -r | tac", place);
+  assert.deepEqual([sorted.exitCode, sorted.stdout !== ""], [0, true]);
+});
+
+test("patterns that take too many steps for the names that are there are refused", () => {
+  using place = ground();
+  mkdirSync(join(place.work, "long"));
+  for (let at = 0; at < 600; at += 1) writeFileSync(join(place.work, "long", `${"a".repeat(249)}${at}`), "");
+  const lookedAt = { names: 0, steps: 0 };
+  assert.throws(() => {
+    for (let more = 0; more < 10; more += 1) expandPattern(`long/*${"a".repeat(125)}z`, place.work, lookedAt);
+  }, RangeError);
+  const sets = `long/*${"[b-zc-zd-za]".repeat(20)}1*`;
+  assert.ok(expandPattern(sets, place.work).length > 100);
+});
+
+test("other work goes on while many names are looked at, and the signal ends it", async () => {
+  const ended = new AbortController();
+  const asked: number[] = [];
+  setImmediate(() => ended.abort());
+  const names = Array.from({ length: 5_000 }, (_, at) => at);
+  const problem = await firstProblem(names, (at) => void asked.push(at), ended.signal);
+  assert.deepEqual([problem, asked.length < 5_000], [undefined, true]);
+  assert.equal(await firstProblem(names, (at) => (at === 4_999 ? "the last" : undefined)), "the last");
 });
