@@ -157,13 +157,13 @@ const describeCheckout = ({ branch }: NonNullable<KnownSurroundings["git"]>): st
   escapeTags(describeHead(branch));
 
 const conventionNotes = (before: KnownSurroundings["files"], { files, notes }: Conventions): readonly Note[] => {
-  const told = new Map(before.map(({ path, hash }) => [path, hash]));
-  const there = new Set(files.map(({ path }) => path));
-  const gone = before.filter(({ path }) => !there.has(path));
-  const changed = files.filter(({ path, hash }) => told.get(path) !== hash);
+  const knownHashes = new Map(before.map(({ path, hash }) => [path, hash]));
+  const present = new Set(files.map(({ path }) => path));
+  const removed = before.filter(({ path }) => !present.has(path));
+  const changed = files.filter(({ path, hash }) => knownHashes.get(path) !== hash);
   let room = ALL_FILES_BYTES;
   return [
-    ...gone.map(({ path }) => {
+    ...removed.map(({ path }) => {
       const why = notes.find((note) => note.path === path)?.text;
       const words = why === undefined ? "is gone; what it said holds no longer" : `${why}; what it said before is old`;
       return conventionNote(`${nameOf(path)} ${escapeTags(oneLine(words, 600))}.`);
@@ -171,7 +171,7 @@ const conventionNotes = (before: KnownSurroundings["files"], { files, notes }: C
     ...changed.map((file) => {
       const shown = takeHead(file.text, Math.min(FILE_BYTES, room));
       room -= byteLength(shown);
-      const verb = told.has(file.path) ? "has changed and now says" : "is new and says";
+      const verb = knownHashes.has(file.path) ? "has changed and now says" : "is new and says";
       return conventionNote(`${nameOf(file.path)} ${verb}:\n${changedFileText(file, shown)}`);
     }),
   ];

@@ -47,13 +47,13 @@ export const describeOfferedTools = (
 ): string | undefined => {
   const tools = offered.servers.flatMap((server) => server.tools);
   const fresh = tools.filter((tool) => before[toolName(tool)] !== tool.hash);
-  const there = new Set(tools.map(toolName));
-  const gone = Object.keys(before).filter(
-    (name) => !there.has(name) && offered.servers.some((server) => belongsTo(name, server.name)),
+  const offeredNames = new Set(tools.map(toolName));
+  const removed = Object.keys(before).filter(
+    (name) => !offeredNames.has(name) && offered.servers.some((server) => belongsTo(name, server.name)),
   );
   const parts = [
     ...(fresh.length === 0 ? [] : [describeNewTools(fresh, offered.listed)]),
-    ...describeRemovedTools(gone),
+    ...describeRemovedTools(removed),
   ];
   return parts.length === 0 ? undefined : parts.join("\n");
 };
@@ -67,15 +67,15 @@ const MAX_NAMED = 100;
 
 const describeNewTools = (tools: readonly OfferedTool[], listed: ToolHashes): string => {
   const lines: string[] = [CALL_THEM];
-  const left: string[] = [];
+  const unlisted: string[] = [];
   let room = ALL_BYTES;
   for (const tool of tools) {
     const line = describeTool(tool, listed);
     room -= byteLength(line);
-    if (room < 0) left.push(`${tool.server}/${tool.tool}`);
+    if (room < 0) unlisted.push(`${tool.server}/${tool.tool}`);
     else lines.push(line);
   }
-  if (left.length > 0) lines.push(`Further ones (server/tool): ${listNames(left)}.`);
+  if (unlisted.length > 0) lines.push(`Further ones (server/tool): ${listNames(unlisted)}.`);
   return lines.join("\n");
 };
 

@@ -89,9 +89,9 @@ export class HookRunner implements AgentHooks {
   }
 
   /** Tells the observing hooks what happened. */
-  notify(told: EventBody, agent: string): void {
-    if (!OBSERVED_EVENTS.includes(told.type)) return;
-    const event = structuredClone(told); // others read it too
+  notify(original: EventBody, agent: string): void {
+    if (!OBSERVED_EVENTS.includes(original.type)) return;
+    const event = structuredClone(original); // others read it too
     if (event.type === "session_opened") this.#watch("sessionOpened", (on, limit) => on.sessionOpened?.(event, limit));
     else if (event.type === "exchange_ended" && agent === "main")
       this.#watch("exchangeEnded", (on, limit) => on.exchangeEnded?.(event, limit));
@@ -108,10 +108,10 @@ export class HookRunner implements AgentHooks {
   #watch(hook: keyof Hooks, call: (on: Hooks, limit: AbortSignal) => unknown): void {
     for (const { name, on } of this.#extensions) {
       if (!on[hook]) continue;
-      const told = this.#ask({ name, hook, read: ignoreResult }, NEVER, (limit) => call(on, limit)).finally(() =>
-        this.#watching.delete(told),
+      const running = this.#ask({ name, hook, read: ignoreResult }, NEVER, (limit) => call(on, limit)).finally(() =>
+        this.#watching.delete(running),
       );
-      this.#watching.add(told);
+      this.#watching.add(running);
     }
   }
 

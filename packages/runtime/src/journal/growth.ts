@@ -195,9 +195,9 @@ const repair = (grown: PrefixState, entry: WireEntry, regrowing: RegrowOptions):
     if (entry.kind === "blocks" && isOpen) return extendWith(grown, { ...entry, blocks: content });
     const missing = unansweredCalls(prefix.pending, content).map(regrowing.resultOf);
     const isUsers = added.role === "user";
-    const told = isUsers ? resultsFirst([...content, ...missing]) : content;
+    const ordered = isUsers ? resultsFirst([...content, ...missing]) : content;
     const answered = isUsers || missing.length === 0 ? grown : addResults(grown, missing, isOpen);
-    return extendWith(answered, { kind: "message", message: { ...added, content: told } });
+    return extendWith(answered, { kind: "message", message: { ...added, content: ordered } });
   };
   return undefinedIfUnfit(grow) ?? grown;
 };

@@ -86,9 +86,9 @@ export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly
   const entries = inferEntries(requests);
   const families = familiesOf(requests, entries);
   const named = namedEntries(journals);
-  const around: LedgerContext = { entries, families, named, addressAt: addressesOf(journals), protocols };
+  const context: LedgerContext = { entries, families, named, addressAt: addressesOf(journals), protocols };
   const rows = requests.flatMap((request) => {
-    const row = rowOf(request, around);
+    const row = rowOf(request, context);
     return request.answer && request.interrupted ? [interruptedRow(row, request.interrupted), row] : [row];
   });
   const unkept = [...lines.values()].flatMap(unjournalledRows);
@@ -121,32 +121,32 @@ const interruptedRow = (row: RequestRow, { usage, usd }: BilledUsage): RequestRo
   return { ...rest, isAnswered: false, usage, ...(usd === undefined ? {} : { usd }), cause: { kind: "none" } };
 };
 
-const rowOf = (request: SentRequest, around: LedgerContext): RequestRow => {
+const rowOf = (request: SentRequest, context: LedgerContext): RequestRow => {
   const { agent, session, kind, turn, askedAt: at, model, answer, point } = request;
   const { usage, usd } = reportedUsage(request) ?? { usage: noUsage };
   const { speed } = point.epoch?.head.settings ?? {};
-  const found = lookUpCache(request, around);
-  const role = around.families.roleOf(request);
+  const lookup = lookUpCache(request, context);
+  const role = context.families.roleOf(request);
   const before = request.previous?.answer;
   const family = role && {
     ...role,
-    shared: sharedTokens(request, around.entries),
+    shared: sharedTokens(request, context.entries),
     inherited: before ? cachedTokens(before.usage) : 0,
   };
   return {
     ...{ agent, session, kind, turn, at, model, epoch: point.epoch?.epoch ?? 0, isAnswered: answer !== undefined },
     ...(answer ? { answer: answer.id } : {}),
-    ...{ expected: found.expected, estimated: found.estimated, writtenBefore: found.written },
+    ...{ expected: lookup.expected, estimated: lookup.estimated, writtenBefore: lookup.written },
     usage,
     ...(speed === undefined ? {} : { speed }),
     ...(usd === undefined ? {} : { usd }),
-    cause: answer ? findMissReason({ ...found, request, answer, ...(role ? { role } : {}) }) : { kind: "none" },
+    cause: answer ? findMissReason({ ...lookup, request, answer, ...(role ? { role } : {}) }) : { kind: "none" },
     ...(family ? { family } : {}),
   };
 };
 
-const lookUpCache = (request: SentRequest, around: LedgerContext): CacheLookup => {
-  const { entries, families, named: all, addressAt } = around;
+const lookUpCache = (request: SentRequest, context: LedgerContext): CacheLookup => {
+  const { entries, families, named: all, addressAt } = context;
   const here = addressAt(request.askedAt);
   const movedFrom = (at: number | undefined): MissReason | undefined =>
     at === undefined ? undefined : moveReason(addressAt(at), here);
@@ -162,9 +162,9 @@ const lookUpCache = (request: SentRequest, around: LedgerContext): CacheLookup =
   const moved = movedFrom(best?.usedAt ?? request.previous?.askedAt);
   const lost = changed ? lostToChange(request) : { written: 0, expected: 0 };
   const named = findNamedEntry(request, all);
-  const unwritten = best || changed || named || moved ? undefined : findUnwritten(request, around);
+  const unwritten = best || changed || named || moved ? undefined : findUnwritten(request, context);
   const counted = Math.max(lost.expected, named?.tokens ?? 0);
-  const guessed = live ?? unwritten?.found;
+  const guessed = live ?? unwritten?.length;
   const expected = Math.max(guessed?.tokens ?? 0, counted);
   const written = Math.max(best?.tokens ?? 0, lost.written, expected);
   const estimated = expected > counted ? (guessed?.estimated ?? 0) : 0;
@@ -192,7 +192,7 @@ const lostToChange = ({ previous, askedAt, model }: SentRequest): Pick<CacheLook
 const findUnwritten = (
   { previous, askedAt, model }: SentRequest,
   { protocols = knownProtocols }: Pick<LedgerContext, "protocols">,
-): (UnwrittenPrefix & { readonly found: PrefixLength | undefined }) | undefined => {
+): (UnwrittenPrefix & { readonly length: PrefixLength | undefined }) | undefined => {
   const facts = modelFacts(model);
   if (!previous?.answer || cachedTokens(previous.answer.usage) > 0) return undefined;
   const tokens = promptTokens(previous.answer.usage);
@@ -204,5 +204,5 @@ const findUnwritten = (
   const ttl = previous.markers?.at(-1)?.ttl ?? "5m";
   const isKept = askedAt - previous.askedAt < entryLifetimeMs(ttl, facts);
   const isBuilt = askedAt - previous.answer.at >= (pacing?.settleMs ?? 0);
-  return { tokens, isReported, found: isKept && isBuilt ? { tokens, estimated: tokens } : undefined };
+  return { tokens, isReported, length: isKept && isBuilt ? { tokens, estimated: tokens } : undefined };
 };

@@ -108,16 +108,16 @@ const requestsIn = (line: AgentTimeline, above: readonly SentRequest[] | undefin
     if (entry.kind !== "request" && (entry.kind !== "response" || taken.has(seq))) continue;
     const point = line.at(seq);
     if (!point) continue;
-    const asked =
+    const facts =
       entry.kind === "request" ? fromRequestEntry(entry, { stored, entries, place }) : fromResponseEntry(entry, stored);
-    if (asked.request.answer) taken.add(asked.request.answer.seq);
+    if (facts.request.answer) taken.add(facts.request.answer.seq);
     const last = found.findLast((one) => one.kind === "turn" && one.answer && one.point.epoch === point.epoch);
     const inherited = lastInherited(above, { line, point });
-    const isFirstOfFork = !point.isOwnEpoch && last === undefined && asked.request.kind === "turn";
+    const isFirstOfFork = !point.isOwnEpoch && last === undefined && facts.request.kind === "turn";
     found.push({
       ...{ agent: line.journal.agent, session: line.journal.session, point, model: point.epoch?.head.model ?? "" },
-      exactUpTo: exactUpTo(point, asked.prefixHash),
-      ...asked.request,
+      exactUpTo: exactUpTo(point, facts.prefixHash),
+      ...facts.request,
       previous: last ?? inherited,
       ...(last === undefined && point.isOwnEpoch ? { startsEpoch: point.epoch?.reason ?? "start" } : {}),
       ...(isFirstOfFork && line.parent ? { forkedFrom: line.parent.hash } : {}),

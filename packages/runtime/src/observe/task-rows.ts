@@ -191,9 +191,9 @@ const plannedDirective = ({ plan }: Task): string | undefined => {
 
 /** The last text that it was told before its first request, without what is the same for all forks. */
 const findDirective = (entries: readonly StoredEntry[]): string | undefined => {
-  const begun = entries.findIndex(({ entry }) => entry.kind === "request");
+  const firstRequest = entries.findIndex(({ entry }) => entry.kind === "request");
   const words = entries
-    .slice(0, begun < 0 ? entries.length : begun)
+    .slice(0, firstRequest < 0 ? entries.length : firstRequest)
     .flatMap(({ entry }) =>
       entry.kind === "blocks" ? entry.blocks : entry.kind === "message" ? entry.message.content : [],
     )

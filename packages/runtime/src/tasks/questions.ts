@@ -105,9 +105,9 @@ export class Questions {
     over.signal.addEventListener("abort", () => takenBack.resolve("taken back"), { once: true });
     this.#put = { waiting, over };
     try {
-      const given = await Promise.race([this.#options.ask(waiting.question, over.signal), takenBack.promise]);
+      const outcome = await Promise.race([this.#options.ask(waiting.question, over.signal), takenBack.promise]);
       this.#put = undefined;
-      if (given !== "taken back") this.#answer(waiting, given);
+      if (outcome !== "taken back") this.#answer(waiting, outcome);
     } catch (error) {
       this.#put = undefined;
       this.#settle(waiting, this.#byPolicy(error instanceof Error ? error.message : String(error)));
@@ -116,10 +116,10 @@ export class Questions {
 
   #answer(waiting: WaitingQuestion, { all = false, ...answer }: Answer): boolean {
     if (!this.#queue.includes(waiting)) return false;
-    const reached = this.#queue.filter(
+    const affected = this.#queue.filter(
       (other) => other.key === waiting.key || (all && this.#covers(answer, other.question)),
     );
-    for (const one of reached) this.#settle(one, answer);
+    for (const one of affected) this.#settle(one, answer);
     return true;
   }
 
@@ -134,8 +134,8 @@ export class Questions {
 
   #byPolicy(why: string): Answer {
     const { policy = "deny" } = this.#options;
-    const said = policy === "allow" ? "yes" : "no";
-    return { kind: policy, reason: `nobody could answer (${why}), so the policy did: ${said}` };
+    const verdict = policy === "allow" ? "yes" : "no";
+    return { kind: policy, reason: `nobody could answer (${why}), so the policy did: ${verdict}` };
   }
 
   /** Ends the wait of one question. */

@@ -201,7 +201,7 @@ class Shell {
   }
 
   takeOutput(): ShellSnapshot {
-    const found = {
+    const snapshot = {
       ...this.facts,
       output: this.#unread,
       leftOut: this.#leftOut,
@@ -210,7 +210,7 @@ class Shell {
     this.#unread = "";
     this.#leftOut = 0;
     this.#show();
-    return found;
+    return snapshot;
   }
 
   /** `by`: a stop call, whose caller is told; or the owner, who notifies nobody. */

@@ -53,11 +53,11 @@ const waitAndAsk = async (
   const ends = shells.map((id) => context.shells.ended(id));
   if (wait === "none" || timeoutMs === 0) return others.length === 0 ? undefined : ask("none", context.signal);
   if (wait === "all") {
-    const [said] = await Promise.all([
+    const [answer] = await Promise.all([
       others.length === 0 ? undefined : ask("all", context.signal),
       settledOrAborted(Promise.all(ends), limit),
     ]);
-    return said;
+    return answer;
   }
   if (others.length === 0) {
     await settledOrAborted(Promise.race(ends), limit);
@@ -99,8 +99,8 @@ const askDelegation = async (
 ): Promise<ToolOutput> => {
   if (delegation.taskOutput === undefined) {
     const known = shells.list().map(({ id }) => id);
-    const there = known.length === 0 ? "There are none." : `There is ${known.join(", ")}.`;
-    return failed(`There is no task ${args.task_ids.join(", ")}. ${there}`);
+    const hint = known.length === 0 ? "There are none." : `There is ${known.join(", ")}.`;
+    return failed(`There is no task ${args.task_ids.join(", ")}. ${hint}`);
   }
   return toToolOutput(await delegation.taskOutput(args, { callId, agent, signal }));
 };
@@ -109,11 +109,11 @@ const textOf = ({ content }: ToolOutput): string =>
   typeof content === "string" ? content : content.map((block) => (block.type === "text" ? block.text : "")).join("\n");
 
 const describeShell = ({ id, command, state, output, leftOut, kept }: ShellSnapshot): string => {
-  const said = state.kind === "exited" ? `exit code ${state.exitCode}` : state.kind;
+  const stateText = state.kind === "exited" ? `exit code ${state.exitCode}` : state.kind;
   const title = command.length > 80 ? `${command.slice(0, 80).toWellFormed()}…` : command;
   const cut = leftOut === 0 ? "" : `[… ${leftOut} characters left out; ${kept} …]\n`;
   const body = output === "" ? "(nothing new)" : `${cut}${output.replace(/\n$/, "")}`;
-  return `${id}: ${said} (${title.replace(/\s+/g, " ")})\n${body}`;
+  return `${id}: ${stateText} (${title.replace(/\s+/g, " ")})\n${body}`;
 };
 
 const taskStopInput = z.strictObject({ task_id: z.string().min(1) });

@@ -56,8 +56,8 @@ export class ToolFiles implements AsyncDisposable {
   readonly #drafts: string | undefined;
 
   /** Use `openToolFiles`. */
-  constructor(roots: readonly Root[], how: Omit<ToolFilesOptions, "roots"> & RootOwnership) {
-    const { cwd, ripgrep, mayRead = () => () => true, isLent = false, own = [], drafts } = how;
+  constructor(roots: readonly Root[], options: Omit<ToolFilesOptions, "roots"> & RootOwnership) {
+    const { cwd, ripgrep, mayRead = () => () => true, isLent = false, own = [], drafts } = options;
     this.#drafts = drafts;
     this.#own = own;
     this.#isLent = isLent;
@@ -111,8 +111,14 @@ export class ToolFiles implements AsyncDisposable {
    *  them. */
   lend(mayRead: ToolFiles["mayRead"]): ToolFiles {
     const { cwd, ripgrep } = this;
-    const how = { cwd, mayRead, isLent: true, ...(ripgrep === undefined ? {} : { ripgrep }), ...this.#draftOptions };
-    return new ToolFiles(this.#roots, how);
+    const options = {
+      cwd,
+      mayRead,
+      isLent: true,
+      ...(ripgrep === undefined ? {} : { ripgrep }),
+      ...this.#draftOptions,
+    };
+    return new ToolFiles(this.#roots, options);
   }
 
   /** The same with one more folder, known by these names. The first one is its real path. */
@@ -120,8 +126,8 @@ export class ToolFiles implements AsyncDisposable {
     const { cwd, ripgrep, mayRead } = this;
     const own: Root[] = [];
     for (const name of names) own.push(await openRoot(name, this.#draftOptions));
-    const how = { ...{ cwd, mayRead, own, isLent: this.#isLent }, ...(ripgrep === undefined ? {} : { ripgrep }) };
-    return new ToolFiles([...own, ...this.#roots], { ...how, ...this.#draftOptions });
+    const options = { ...{ cwd, mayRead, own, isLent: this.#isLent }, ...(ripgrep === undefined ? {} : { ripgrep }) };
+    return new ToolFiles([...own, ...this.#roots], { ...options, ...this.#draftOptions });
   }
 
   async close(): Promise<void> {
@@ -142,21 +148,21 @@ export class ToolFiles implements AsyncDisposable {
   async #use<T>(
     text: string,
     use: UseRoot<T>,
-    how: { approved?: boolean; isFolder?: boolean } = {},
+    options: { approved?: boolean; isFolder?: boolean } = {},
   ): Promise<T | Refused> {
     const located = this.locate(text);
     if (!located.ok) return located;
     const { path } = located;
-    if (how.approved)
+    if (options.approved)
       this.#open ??= openAll(
         this.#roots.map((root) => root.path),
         { protect: false, ...this.#draftOptions },
       );
-    const roots = (how.approved ? await this.#open : undefined) ?? this.#roots;
+    const roots = (options.approved ? await this.#open : undefined) ?? this.#roots;
     const inside = findRoot(roots, path);
     if (inside !== undefined) return use(inside.root, path);
-    const outside = await openNearestFolder(how.isFolder ? path : dirname(path), {
-      protect: !how.approved,
+    const outside = await openNearestFolder(options.isFolder ? path : dirname(path), {
+      protect: !options.approved,
       ...this.#draftOptions,
     });
     if (!(outside instanceof Root)) return outside;
@@ -176,7 +182,7 @@ const findRoot = (roots: readonly Root[], path: string): { readonly root: Root; 
 /** Opens the nearest existing folder. A path that leads through a link is refused with the link's target. */
 const openNearestFolder = async (
   wanted: string,
-  how: DraftOptions & { readonly protect: boolean },
+  options: DraftOptions & { readonly protect: boolean },
 ): Promise<Root | Refused> => {
   let folder = wanted;
   for (;;) {
@@ -186,7 +192,7 @@ const openNearestFolder = async (
     folder = dirname(folder);
   }
   try {
-    const root = await openRoot(folder, { private: false, ...how });
+    const root = await openRoot(folder, { private: false, ...options });
     if (root.path === folder) return root;
     await root.close();
     return refuse(`${folder} is reached through a link, and links are not followed; it is ${root.path}`);
@@ -198,11 +204,11 @@ const openNearestFolder = async (
 
 const openAll = async (
   folders: readonly string[],
-  how: DraftOptions & { readonly protect: boolean },
+  options: DraftOptions & { readonly protect: boolean },
 ): Promise<readonly Root[]> => {
   const opened: Root[] = [];
   try {
-    for (const folder of folders) opened.push(await openRoot(folder, { private: false, ...how }));
+    for (const folder of folders) opened.push(await openRoot(folder, { private: false, ...options }));
     return opened;
   } catch (error) {
     await Promise.all(opened.map((root) => root.close()));

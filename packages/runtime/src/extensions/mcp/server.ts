@@ -163,12 +163,12 @@ export class Server {
     const { clock, events } = this.#options;
     for (let failures = 0; !this.#closing.signal.aborted; ) {
       this.#setState({ kind: "starting" });
-      const begun = clock.now();
+      const startedAt = clock.now();
       const reason = this.#hide(await this.#runOnce());
       this.#first.resolve();
       this.#wakeUp = Promise.withResolvers();
       if (this.#closing.signal.aborted) break;
-      failures = clock.now() - begun >= HEALTHY_MS ? 1 : failures + 1;
+      failures = clock.now() - startedAt >= HEALTHY_MS ? 1 : failures + 1;
       this.#problem = reason;
       this.#setState({ kind: "away" });
       events.lost(this, reason);

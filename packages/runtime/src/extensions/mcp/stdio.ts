@@ -117,9 +117,9 @@ class ServerProcess {
     this.#group.release();
     await endStragglers(this.#mark);
     for (const output of outputs) output?.destroy();
-    const how = signal === undefined ? `it ended with exit code ${exitCode}` : `it was ended by ${signal}`;
-    const said = this.#hide(this.#errors.trim()).split("\n").slice(-3).join(" ").replace(/\s+/g, " ");
-    this.#events.ended(said === "" ? how : `${how}: ${said}`);
+    const outcome = signal === undefined ? `it ended with exit code ${exitCode}` : `it was ended by ${signal}`;
+    const lastErrors = this.#hide(this.#errors.trim()).split("\n").slice(-3).join(" ").replace(/\s+/g, " ");
+    this.#events.ended(lastErrors === "" ? outcome : `${outcome}: ${lastErrors}`);
   }
 
   #read(chunk: Buffer): void {

@@ -55,8 +55,8 @@ const startsFork =
   ({ name, input }: Pick<ToolUseBlock, "name" | "input">): boolean => {
     if (name !== "Skill") return false;
     try {
-      const { name: asked } = JSON.parse(input) as { readonly name?: unknown };
-      return skills.some((skill) => skill.name === asked && skill.context === "fork");
+      const { name: skillName } = JSON.parse(input) as { readonly name?: unknown };
+      return skills.some((skill) => skill.name === skillName && skill.context === "fork");
     } catch {
       return false; // such a call does not run at all
     }
