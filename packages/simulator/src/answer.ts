@@ -1,7 +1,8 @@
-/** What is an answer, before a wire spells it?
- *  Invariant: pure; blocks are in the words of the Messages API; ids follow from what is known, so two equal runs give
- *  equal ids.
- *  Elsewhere: how it looks on a wire (wires/), writing it to a socket (serve-answer.ts), deciding it (script.ts). */
+/** What is an answer, before it is encoded for a wire format?
+ *  Invariant: pure; blocks have the form of the Messages API; ids are derived from what is known, so two equal runs
+ *  give equal ids.
+ *  Elsewhere: how it looks in each format (wires/), writing it to a socket (serve-answer.ts), deciding it
+ *  (script.ts). */
 
 import { hash } from "node:crypto";
 import type { Json, JsonObject, Usage } from "@prefork/wire";
@@ -21,7 +22,7 @@ export type SimMessage = {
   readonly diagnostics: Json;
   /** Output tokens of each block. */
   readonly blockTokens: readonly number[];
-  /** Tool inputs that are sent as given, by index of their block. */
+  /** Tool inputs that are sent verbatim, by index of their block. */
   readonly rawInputs: ReadonlyMap<number, string>;
   /** On the simulator's clock. */
   readonly createdMs: number;
@@ -35,13 +36,13 @@ export type MessageTerms = {
   readonly tokenRule: TokenRule;
   readonly sign: (thinking: string) => string;
   readonly messageId: string;
-  /** With which the ids of calls begin. */
+  /** The beginning of call ids. */
   readonly callId: string;
   readonly says: ReadonlySet<string>;
   readonly createdMs: number;
 };
 
-/** Ids of the provider's form from what is known: two equal runs give equal ids. */
+/** An id in the provider's form, derived from what is known: two equal runs give equal ids. */
 export const stableId = (prefix: string, sequence: number, content: string): string =>
   `${prefix}_sim${sequence}_${hash("sha256", `${sequence} ${content}`).slice(0, 16)}`;
 
@@ -99,7 +100,7 @@ export const inputText = (message: SimMessage, index: number): string =>
 
 const PIECE_LENGTH = 48;
 
-/** What one event adds. Cut at code points: it never holds half a character. */
+/** The text that one event adds. Cut between code points, so that it never contains half a character. */
 export function* piecesOf(text: string): Generator<string> {
   let start = 0;
   while (start < text.length) {

@@ -1,17 +1,17 @@
 /** What is billed for a prompt, in tokens and in money?
- *  Invariant: read + written + plain = prompt tokens. The arithmetic is the simulator's own, on purpose:
- *  it must not agree with the package's economics by sharing code with it.
- *  Elsewhere: what was read (cache/), published prices (models.ts of the package). */
+ *  Invariant: read + written + plain = prompt tokens. The arithmetic is the simulator's own, on purpose: it must not
+ *  agree with wire's arithmetic by sharing code with it.
+ *  Elsewhere: what was read (cache/), published prices (@prefork/wire). */
 
 import type { Prices, Ttl, Usage } from "@prefork/wire";
-import type { Write } from "./cache/index.ts";
+import type { PlannedWrite } from "./cache/index.ts";
 import type { ModelRules } from "./rules/index.ts";
 
 const longestFirst: readonly Ttl[] = ["12h", "1h", "30m", "5m"];
 
-/** A: where the read ends. B: the last long-lived write after it. C: the last write. The rest is plain, and so is what
- *  is kept without a fee. */
-export const usageOf = (prompt: number, read: number, writes: readonly Write[]): Usage => {
+/** A: where the read ends. B: the last long-lived write after it. C: the last write. The rest is uncached, and so is
+ *  what is cached without a fee. */
+export const usageOf = (prompt: number, read: number, writes: readonly PlannedWrite[]): Usage => {
   const written: Partial<Record<Ttl, number>> = {};
   let end = read;
   for (const ttl of longestFirst) {
@@ -34,7 +34,7 @@ export type BillTerms = {
   readonly fast: boolean;
   /** `inference_geo: "us"` costs a tenth more. */
   readonly inUs: boolean;
-  /** The client wrote markers, which some sell at another price than what is cached by itself. */
+  /** The client wrote markers, which some providers price differently from automatic caching. */
   readonly marked: boolean;
 };
 
@@ -55,7 +55,7 @@ export const billOf = (usage: Usage, terms: BillTerms): Billed => {
 
 export type Holding = { readonly tokens: number; readonly from: number; readonly until: number };
 
-/** A prompt that is held by name: its input once, and its storage by the hour. */
+/** A prompt that is stored by name: its input once, and its storage by the hour. */
 export const holdingBill = ({ tokens, from, until }: Holding, { facts }: ModelRules): Billed => {
   if (facts === undefined) return { inputUnits: null, usd: null };
   const { storage } = facts;
@@ -84,12 +84,12 @@ const pricesOf = (usage: Usage, { rules, startedAt }: BillTerms): Prices | undef
 /** Sums of decimal prices carry binary noise far below any price's last digit. */
 export const tidy = (value: number, steps: number): number => Math.round(value * steps) / steps;
 
-/** Lifetimes in the words of Anthropic's response. */
+/** Lifetimes as Anthropic's response names them. */
 export const usageFields = (usage: Usage): { readonly short: number; readonly long: number; readonly all: number } => {
   const short = usage.written["5m"] ?? 0;
   const long = usage.written["1h"] ?? 0;
   return { short, long, all: short + long };
 };
 
-/** Tokens in cached reach after the request: what an equal prefix could read. */
+/** Tokens that an equal prefix could read after the request. */
 export const cachedEnd = (usage: Usage): number => usage.read + sum(Object.entries(usage.written) as [Ttl, number][]);

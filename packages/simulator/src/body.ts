@@ -1,11 +1,11 @@
 /** What did the client send, as plain JSON values?
- *  Invariant: reading never fails on a wrong type; whoever needs a type asks for it here and gets undefined.
+ *  Invariant: reading never fails on a wrong type; these functions return an empty value instead.
  *  Elsewhere: which shapes are refused (wires/), what they render to (prompt/). */
 
 import type { Json, JsonObject, Ttl } from "@prefork/wire";
 
-/** The package's encoder has a check of this name too. It is written twice on purpose: the simulator judges that
- *  encoder, so it shares no code with it. */
+/** Wire has a function of this name too. It is written twice on purpose: the simulator judges wire's encoder, so it
+ *  shares no code with it. */
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -13,33 +13,33 @@ export const objectOf = (value: Json | undefined): JsonObject => (isObject(value
 export const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
 export const stringOf = (value: Json | undefined): string => (typeof value === "string" ? value : "");
 
-/** What a table says about a name that came from outside: `constructor` and its like are in no table. */
-export const own = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
+/** Looks up a name that came from outside: `constructor` and the like are not table entries. */
+export const ownEntry = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(table, name) ? table[name] : undefined;
 
-/** `messages[1].content[0]` as the provider's messages spell it: `messages.1.content.0`. */
+/** `messages[1].content[0]` as the provider's error messages write it: `messages.1.content.0`. */
 export const dotted = (path: string): string => path.replaceAll("[", ".").replaceAll("]", "");
 
-/** A piece of a prompt in the words of the Messages API, whatever the client's own words are. */
+/** A piece of a prompt in the form of the Messages API, whatever the client's format is. */
 export type ReadBlock = {
   readonly block: JsonObject;
-  /** Where the client wrote it, in its own words. */
+  /** Its path in the client's own format. */
   readonly path: string;
-  /** The client wrote a bare string, so `path` already names the text. */
+  /** The client sent a plain string, so `path` already names the text. */
   readonly bare?: true;
-  /** Where a field stands under `path`, if not under its own name. */
+  /** Paths of fields under `path` that differ from the field's own name. */
   readonly shown?: Readonly<Record<string, string>>;
-  /** A call's input in the client's letters, where its wire carries it as text. */
+  /** A call's input as the client wrote it, if its format carries it as text. */
   readonly verbatim?: string;
   readonly marker?: Ttl;
-  /** It ends a message after which a provider may let an entry end by itself. */
+  /** It ends a message after which a provider may end an automatic entry. */
   readonly ending?: true;
 };
 export type ReadMessage = {
   readonly role: string;
   readonly path: string;
   readonly blocks: readonly ReadBlock[];
-  /** Settings that hold from this message on. */
+  /** Settings that apply from this message on. */
   readonly settings?: Json;
 };
 
@@ -62,7 +62,7 @@ export const readMessages = (body: JsonObject): readonly ReadMessage[] =>
 export const readResultContent = (block: JsonObject): readonly ReadBlock[] => readBlocks(block.content, "content");
 
 const integerKey = /([{,]\s*)"(\d+)"(\s*:)/g;
-/** Stands before keys that JavaScript would otherwise move to the front of their object. */
+/** Put before keys that JavaScript would otherwise move to the front of their object. */
 export const INTEGER_KEY_MARK = "\uE000";
 
 export type ParsedBody = {
@@ -71,7 +71,7 @@ export type ParsedBody = {
   readonly ordered: JsonObject;
 };
 
-/** Throws SyntaxError like JSON.parse; a body that is no object gives undefined. */
+/** Throws SyntaxError like JSON.parse; undefined for a body that is not an object. */
 export const parseBody = (source: string): ParsedBody | undefined => {
   const body = JSON.parse(source) as Json;
   if (!isObject(body)) return undefined;

@@ -1,8 +1,8 @@
 /** Did the script return an answer that can be sent?
- *  Invariant: what passes can be counted and cut into events without another look; what does not is one line.
- *  Elsewhere: the type a script should keep to (script.ts), what becomes of an answer (answer.ts). */
+ *  Invariant: an answer that passes can be counted and cut into events without further checks; a failure is one line.
+ *  Elsewhere: the type of a script (script.ts), what becomes of an answer (answer.ts). */
 
-import { own } from "./body.ts";
+import { ownEntry } from "./body.ts";
 import type { SimAnswer } from "./script.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -39,7 +39,7 @@ const answerRules: Rules = {
   model: optional(string),
 };
 
-/** The answer as it is; throws when it is none. */
+/** The answer unchanged; throws if it is not one. */
 export const checkedAnswer = (answer: unknown): SimAnswer => {
   const complaint = answerComplaint(answer);
   if (complaint !== undefined) throw new TypeError(complaint);
@@ -59,7 +59,7 @@ const answerComplaint = (answer: unknown): string | undefined => {
 const blockComplaint = (block: unknown, place: string): string | undefined => {
   if (!isFields(block)) return `${place} must be an object`;
   const type = String(block.type);
-  const rules = own(blockRules, type);
+  const rules = ownEntry(blockRules, type);
   if (rules === call && typeof block.inputJson === "string") return misfit({ input: {}, ...block }, rules, place);
   if (rules !== undefined) return misfit(block, rules, place);
   if (type.endsWith("_tool_result")) return undefined;

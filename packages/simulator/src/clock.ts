@@ -1,6 +1,6 @@
 /** What time is it for the cache and the ledger?
- *  Invariant: time is read only through SimClock, and a manual clock never moves backwards by itself.
- *  Real time enters the simulator here, as a default that can be replaced, and nowhere else.
+ *  Invariant: time is read only through SimClock, and a manual clock never moves backwards by itself. Real time enters
+ *  the simulator only here, as a default that can be replaced.
  *  Elsewhere: real delays between events (server.ts), how long an entry lives (cache/). */
 
 export interface SimClock {
@@ -9,7 +9,7 @@ export interface SimClock {
   set(ms: number): void;
 }
 
-/** Stands still until a test moves it. Starts at a fixed moment, so that two runs give the same ledger. */
+/** Stands still until a test moves it. It starts at a fixed moment, so that two runs give the same ledger. */
 export class ManualClock implements SimClock {
   #now: number;
 
@@ -30,7 +30,7 @@ export class ManualClock implements SimClock {
   }
 }
 
-/** Runs with a source of time that moves on its own, plus whatever a test has added to it. */
+/** Runs with a source of time, plus whatever a test has added to it. */
 export class RunningClock implements SimClock {
   readonly #source: () => number;
   #offset = 0;

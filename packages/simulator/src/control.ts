@@ -1,10 +1,10 @@
-/** How does a test in another process steer the simulator?
- *  Invariant: no web page is obeyed but one served from loopback; every answer is JSON, every refusal one line.
- *  Elsewhere: the same from inside the process (simulator.ts), who may come in at all (reach.ts). */
+/** How does a test in another process control the simulator?
+ *  Invariant: only web pages served from loopback may use it; every answer is JSON, every refusal one line.
+ *  Elsewhere: the same from inside the process (simulator.ts), who may connect at all (reach.ts). */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Json, JsonObject } from "@prefork/wire";
-import { isObject, own } from "./body.ts";
+import { isObject, ownEntry } from "./body.ts";
 import type { SimClock } from "./clock.ts";
 import type { Engine } from "./engine.ts";
 import { errorType, oneLine } from "./errors.ts";
@@ -40,7 +40,7 @@ const refusal = (status: number, message: string): Reply => ({
 const reply = ({ request, url, body }: ControlCall, controlled: Controlled): Reply => {
   if (isForeignPage(request)) return refusal(403, "control: a web page from elsewhere may not steer the simulator");
   const endpoint = `${request.method} ${url.pathname}`;
-  const action = own(actions, endpoint);
+  const action = ownEntry(actions, endpoint);
   if (action === undefined) return refusal(404, `control: no such endpoint: ${endpoint}`);
   const given = parse(body);
   if (given === undefined) return refusal(400, "control: the body is not valid JSON");
@@ -57,7 +57,7 @@ const parse = (body: Buffer): Json | undefined => {
   }
 };
 
-/** Data to answer with, or one line saying what is wrong. */
+/** Data to answer with, or one line that says what is wrong. */
 type Action = (given: Json, controlled: Controlled, url: URL) => JsonObject | string;
 
 const moveClock: Action = (given, { clock }) => {

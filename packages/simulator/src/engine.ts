@@ -1,13 +1,12 @@
 /** What happens to one request inside the provider, from its parsed body to its last event?
  *  Invariant: the cache is read once, at the start; a refused request reads, writes and costs nothing.
- *  Elsewhere: HTTP (server.ts), reading and spelling (wires/), sending events (serve-answer.ts), each rule in its own
- *  file. */
+ *  Elsewhere: HTTP (server.ts), wire formats (wires/), sending events (serve-answer.ts), each rule in its own file. */
 
 import type { JsonObject, Usage } from "@prefork/wire";
 import { type MessageTerms, type SimMessage, stableId } from "./answer.ts";
 import { type BillTerms, billOf, cachedEnd, holdingBill, usageOf } from "./bill.ts";
 import type { ReadBlock } from "./body.ts";
-import { Caching, type Miss, type Taken } from "./cache/index.ts";
+import { type CacheResult, Caching, type Miss } from "./cache/index.ts";
 import type { SimClock } from "./clock.ts";
 import { invalid, type Refusal, thrownBy } from "./errors.ts";
 import { Ledger, type LedgerRow, type Outcome, usageColumns } from "./ledger.ts";
@@ -15,14 +14,14 @@ import { type Divergence, Lineages, type ReadPrompt, type Rendered, render } fro
 import type { ModelRules, WireName } from "./rules/index.ts";
 import type { TokenRule } from "./tokens.ts";
 import {
+  type AnswerEncoder,
   type Held,
   type HeldCall,
   type Ids,
-  type Reading,
+  type ReadRequest,
   type Received,
   type Refused,
   refused,
-  type Spelling,
   type Wire,
   type WireSession,
 } from "./wire.ts";
@@ -34,19 +33,20 @@ export type EngineOptions = {
   readonly wires: readonly Wire[];
 };
 
-/** A request the provider has taken in. */
+/** A request that the provider has admitted. */
 export type Admission = {
   readonly ok: true;
   /** What a script sees of it. */
   readonly body: JsonObject;
   readonly prewarm: boolean;
   readonly terms: MessageTerms;
-  readonly spelling: Spelling;
+  readonly encoder: AnswerEncoder;
   readonly ids: Ids;
   readonly progress: Progress;
 };
 
-/** What the engine must hear of an answer. It does not refer to the request's body, so a stream may stay open long. */
+/** What the engine must be told about an answer. It does not refer to the request's body, because a stream may stay
+ *  open for long. */
 export type Progress = {
   /** The first event is about to be sent: entries may become readable. */
   begin(message: SimMessage): void;
@@ -62,7 +62,7 @@ type Memory = {
   readonly caching: Caching;
   readonly lineages: Lineages;
   readonly sessions: ReadonlyMap<WireName, WireSession>;
-  /** Which request began to hold a prompt, by the name it is held by. */
+  /** Which request stored a prompt, by the name of the stored prompt. */
   readonly holders: Map<string, { readonly requestId: string; readonly rules: ModelRules }>;
 };
 
@@ -72,23 +72,23 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    this.#memory = emptied(options);
+    this.#memory = emptyMemory(options);
   }
 
   get ledger(): Ledger {
     return this.#memory.ledger;
   }
 
-  /** Forgets by starting anew: requests still open go on writing to what they began with. */
+  /** Starts over with empty memory; open requests keep writing to the old one. */
   reset(): void {
-    this.#memory = emptied(this.#options);
+    this.#memory = emptyMemory(this.#options);
   }
 
   session(wire: Wire): WireSession {
     return this.#memory.sessions.get(wire.name) ?? wire.open();
   }
 
-  /** Resolves when a request for this model may be taken in; undefined if it may be now. */
+  /** Resolves when a request for this model may be admitted; undefined if it may be now. */
   room(model: string): Promise<void> | undefined {
     return this.#memory.caching.room(this.#options.rulesFor(model).cache);
   }
@@ -110,7 +110,7 @@ export class Engine {
     return read.ok ? this.#rendered(read.prompt, rules, "count").tokens : read;
   }
 
-  /** Holds a prompt by name, or changes what is held: the row of the call that began it is what pays for it. */
+  /** Stores a prompt by name, or changes a stored one. The ledger row of the call that created it pays for it. */
   hold(call: HeldCall, received: Received, wire: Wire): Held | Refused {
     try {
       const rules = this.#options.rulesFor(received.model);
@@ -158,7 +158,7 @@ export class Engine {
     const lastHash = rendered.blocks.at(-1)?.hash ?? "";
     const messageId = stableId(reading.ids.message, sequence, lastHash);
     const diagnostics = reading.diagnose({ rendered, partition, read: taken.read });
-    // What is held by name is read whatever else differs.
+    // A stored prompt is read whatever else differs.
     const diverged = asked.held === undefined ? divergedMiss(reading.prompt, rendered, divergence) : undefined;
     const miss = taken.miss ?? diverged;
     const price = priceTerms(received, rules, reading);
@@ -181,13 +181,14 @@ export class Engine {
       begun: (message) => begun({ ...began, message }),
       heard,
       clock,
-      close: (change, output) => ledger.update(requestId, { ...change, ...spent(output, usage, { price, rules }) }),
+      close: (change, output) =>
+        ledger.update(requestId, { ...change, ...spentColumns(output, usage, { price, rules }) }),
     });
     return {
       ok: true,
       body: reading.body,
       prewarm: reading.prewarm,
-      spelling: reading.spelling,
+      encoder: reading.encoder,
       ids: reading.ids,
       progress,
       terms: {
@@ -206,7 +207,7 @@ export class Engine {
   }
 }
 
-const emptied = ({ wires }: EngineOptions): Memory => ({
+const emptyMemory = ({ wires }: EngineOptions): Memory => ({
   ledger: new Ledger(),
   caching: new Caching(),
   lineages: new Lineages(),
@@ -214,15 +215,15 @@ const emptied = ({ wires }: EngineOptions): Memory => ({
   holders: new Map(),
 });
 
-type Accepted = { readonly received: Received; readonly rules: ModelRules; readonly reading: Reading };
+type Accepted = { readonly received: Received; readonly rules: ModelRules; readonly reading: ReadRequest };
 
 /** Who can read what this request writes. */
-const partitionOf = ({ workspace }: Received, { cache }: ModelRules, { caching }: Reading): string => {
+const partitionOf = ({ workspace }: Received, { cache }: ModelRules, { caching }: ReadRequest): string => {
   const owner = cache.isolation === "workspace" ? workspace : "organization";
   return caching.apart === undefined ? owner : `${owner} ${caching.apart}`;
 };
 
-const priceTerms = ({ startedAt }: Received, rules: ModelRules, reading: Reading): BillTerms => ({
+const priceTerms = ({ startedAt }: Received, rules: ModelRules, reading: ReadRequest): BillTerms => ({
   rules,
   startedAt,
   fast: reading.fast === true,
@@ -230,10 +231,10 @@ const priceTerms = ({ startedAt }: Received, rules: ModelRules, reading: Reading
   marked: reading.caching.markers > 0 || reading.caching.last !== undefined,
 });
 
-type Spent = { readonly price: BillTerms; readonly rules: ModelRules };
+type SpentTerms = { readonly price: BillTerms; readonly rules: ModelRules };
 
 /** Without an output the answer never began, and nothing was spent. */
-const spent = (output: number | undefined, usage: Usage, { price, rules }: Spent): Partial<LedgerRow> =>
+const spentColumns = (output: number | undefined, usage: Usage, { price, rules }: SpentTerms): Partial<LedgerRow> =>
   output === undefined
     ? {
         messageId: null,
@@ -243,15 +244,15 @@ const spent = (output: number | undefined, usage: Usage, { price, rules }: Spent
       }
     : { output, billed: billOf({ ...usage, output }, price) };
 
-type Watched = {
-  readonly taken: Taken;
+type ProgressTerms = {
+  readonly taken: CacheResult;
   readonly begun: (message: SimMessage) => void;
   readonly heard: (message: SimMessage) => readonly ReadBlock[];
   readonly clock: SimClock;
   readonly close: (change: Partial<LedgerRow>, output: number | undefined) => void;
 };
 
-const progressOf = ({ taken, begun, heard, clock, close }: Watched): Progress => {
+const progressOf = ({ taken, begun, heard, clock, close }: ProgressTerms): Progress => {
   let message: SimMessage | undefined;
   let over = false;
   return {
@@ -270,7 +271,7 @@ const progressOf = ({ taken, begun, heard, clock, close }: Watched): Progress =>
   };
 };
 
-/** Parting inside the last message is how conversations branch; parting earlier is a loss. */
+/** Conversations normally branch inside the last message; an earlier divergence is a loss. */
 const divergedMiss = (
   { messages }: ReadPrompt,
   rendered: Rendered,

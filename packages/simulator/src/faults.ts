@@ -1,9 +1,10 @@
-/** Which request is to fail, and how?
- *  Invariant: a fault is used up by the requests it hits; a request meets at most one; the oldest that fits wins.
+/** Which request should fail, and how?
+ *  Invariant: a fault is used up by the requests it hits; a request gets at most one fault; the oldest matching fault
+ *  wins.
  *  Elsewhere: carrying them out (serve-answer.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
-import { isObject, own } from "./body.ts";
+import { isObject, ownEntry } from "./body.ts";
 
 export type FaultKind =
   /** An error status instead of an answer; nothing is read, written or billed. */
@@ -12,18 +13,18 @@ export type FaultKind =
       readonly status: number;
       readonly retryAfterMs?: number;
       readonly retryAfterForm?: RetryAfterForm;
-      /** What the error says. Default: what the provider says with this status. */
+      /** The error message. Default: the provider's message for this status. */
       readonly message?: string;
     }
-  /** Status 200 and something else than an answer; nothing is read, written or billed. */
+  /** Status 200 and something other than an answer; nothing is read, written or billed. */
   | { readonly kind: "not-an-answer"; readonly form: NoAnswerForm }
-  /** The answer in an encoding that nobody asked for. `damaged`: labelled as gzip, and none. */
+  /** The answer in an encoding that was not requested. `damaged`: labelled as gzip, but is not gzip. */
   | { readonly kind: "encoded"; readonly encoding: AnswerEncoding }
-  /** Everything but the last event. `reset`: and the connection is lost there. */
+  /** Everything except the last event. `reset`: the connection is also lost there. */
   | { readonly kind: "no-last-event"; readonly end?: "closed" | "reset" } // default: closed
-  /** The whole answer, and the bill in a form that nobody documents. The ledger has the right one. */
+  /** The whole answer, with a bill in an undocumented form. The ledger has the correct one. */
   | { readonly kind: "usage"; readonly form: UsageForm }
-  /** An answer that never ends: more and more content, one line without an end, comments alone. */
+  /** An answer that never ends: endless content, one endless line, or only comments. */
   | { readonly kind: "endless"; readonly of: "content" | "line" | "comments" }
   /** The connection is reset before any byte. */
   | { readonly kind: "reset" }
@@ -35,7 +36,7 @@ export type FaultKind =
   | { readonly kind: "slow-drip"; readonly delayMs: number }
   /** Ids that the conversation has used before. */
   | { readonly kind: "wrong-ids" }
-  /** Nothing but the delay of `latencyMs`. */
+  /** Only the delay of `latencyMs`. */
   | { readonly kind: "latency" }
   /** None of the next `times` requests is answered before all of them have looked into the cache. */
   | { readonly kind: "together" };
@@ -53,7 +54,7 @@ export type UsageForm = (typeof USAGE_FORMS)[number];
 
 export type Fault = FaultKind & {
   readonly model?: string; // default: any
-  readonly nth?: number; // default: 1, the next one that fits
+  readonly nth?: number; // default: 1, the next matching request
   readonly times?: number; // default: 1
   /** Real time before the first event. */
   readonly latencyMs?: number;
@@ -68,7 +69,7 @@ export class FaultQueue {
     this.#queue.push({ fault, skip: (fault.nth ?? 1) - 1, left: fault.times ?? 1 });
   }
 
-  /** The fault that hits this request; `kinds` are those that it can meet at all. */
+  /** The fault that hits this request; `kinds` are the kinds that can happen to it. */
   take(model: string, kinds?: readonly Fault["kind"][]): Fault | undefined {
     let taken: Fault | undefined;
     for (const queued of this.#queue) {
@@ -99,7 +100,7 @@ const common: Readonly<Record<string, FieldRule>> = {
   latencyMs: "milliseconds",
 };
 
-/** Fields of each kind; those listed first in `required` must be there. */
+/** Fields of each kind; those in `required` must be present. */
 const kinds: Readonly<
   Record<string, { readonly required: readonly string[]; readonly fields: Record<string, FieldRule> }>
 > = {
@@ -127,18 +128,18 @@ const kinds: Readonly<
   endless: { required: ["of"], fields: { of: ["content", "line", "comments"] } },
 };
 
-/** A fault from JSON, or one line saying what is wrong with it. */
+/** A fault from JSON, or one line that says what is wrong with it. */
 export const parseFault = (value: Json | undefined): Fault | string => {
   if (!isObject(value)) return "fault: expected an object";
   const kind = value.kind;
-  const known = typeof kind === "string" ? own(kinds, kind) : undefined;
+  const known = typeof kind === "string" ? ownEntry(kinds, kind) : undefined;
   if (known === undefined) return `fault.kind: expected one of ${Object.keys(kinds).join(", ")}`;
   const rules: Record<string, FieldRule> = { ...common, ...known.fields };
   for (const name of known.required)
     if (value[name] === undefined) return `fault.${name}: required for ${String(kind)}`;
   for (const [name, given] of Object.entries(value)) {
     if (name === "kind") continue;
-    const rule = own(rules, name);
+    const rule = ownEntry(rules, name);
     if (rule === undefined) return `fault.${name}: unknown field for ${String(kind)}`;
     const wrong = wrongValue(given, rule);
     if (wrong !== undefined) return `fault.${name}: expected ${wrong}`;
@@ -160,7 +161,7 @@ const wrongValue = (given: Json, rule: FieldRule): string | undefined => {
   return typeof given === "string" && rule.includes(given) ? undefined : `one of ${rule.join(", ")}`;
 };
 
-/** `nowMs`: real time, which a date counts from. */
+/** `nowMs`: real time, for dates. */
 export const retryHeaders = (
   fault: Fault & { readonly kind: "status" },
   nowMs: number,
@@ -176,10 +177,10 @@ export const retryHeaders = (
 
 // --- requests that arrive together -----------------------------------------------------------------------------------
 
-type Group = { missing: number; readonly all: Promise<void>; readonly open: () => void };
+type BarrierGroup = { missing: number; readonly all: Promise<void>; readonly open: () => void };
 
-export class Gathering {
-  readonly #groups = new Map<Fault, Group>();
+export class RequestBarrier {
+  readonly #groups = new Map<Fault, BarrierGroup>();
 
   /** Resolves when all members have joined or left. */
   join(fault: Fault): Promise<void> {
@@ -195,7 +196,7 @@ export class Gathering {
     this.#groups.clear();
   }
 
-  #count(fault: Fault): Group {
+  #count(fault: Fault): BarrierGroup {
     const group = this.#groups.get(fault) ?? this.#start(fault);
     group.missing -= 1;
     if (group.missing === 0) {
@@ -205,7 +206,7 @@ export class Gathering {
     return group;
   }
 
-  #start(fault: Fault): Group {
+  #start(fault: Fault): BarrierGroup {
     const { promise: all, resolve: open } = Promise.withResolvers<void>();
     const group = { missing: fault.times ?? 1, all, open };
     this.#groups.set(fault, group);

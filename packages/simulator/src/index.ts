@@ -1,5 +1,5 @@
-/** Providers to test against: they bill, cache, expire, race and stream like the real ones, over real HTTP.
- *  This is the public entry `@prefork/simulator`; docs/simulator.md shows how to use it. */
+/** Providers to test against: they bill, cache, expire, race and stream like the real ones, over real HTTP. This is the
+ *  public entry `@prefork/simulator`; docs/simulator.md shows how to use it. */
 
 export type { Billed } from "./bill.ts";
 export type { MissCause } from "./cache/index.ts";

@@ -1,5 +1,6 @@
 /** What did every request expect, read, write and cost?
- *  Invariant: one row a request for an answer, in order of arrival, failed ones included; rows given out are copies.
+ *  Invariant: one row per request for an answer, in order of arrival, including failed ones; rows are returned as
+ *  copies.
  *  Elsewhere: where the figures come from (engine.ts). */
 
 import type { Ttl, Usage } from "@prefork/wire";
@@ -7,17 +8,18 @@ import type { Billed } from "./bill.ts";
 import type { MissCause } from "./cache/index.ts";
 import type { CacheRules } from "./rules/index.ts";
 
-/** open: still answering. refused: an error status. interrupted: broken off by a fault. aborted: the client went away. */
+/** open: still answering. refused: an error status. interrupted: cut off by a fault. aborted: the client
+ *  disconnected. */
 export type Outcome = "open" | "complete" | "refused" | "interrupted" | "aborted";
 
 export type LedgerRow = {
   readonly sequence: number;
   readonly requestId: string;
-  /** Null when no message began. */
+  /** Null if no message began. */
   readonly messageId: string | null;
   /** When the request started, on the simulator's clock. */
   readonly timeMs: number;
-  /** Keys are never kept: each one seen gets a number. */
+  /** Keys are never stored: each one gets a number. */
   readonly workspace: string;
   readonly model: string;
   readonly stream: boolean;
@@ -26,12 +28,12 @@ export type LedgerRow = {
   readonly error: string | null;
   readonly promptTokens: number;
   readonly read: number;
-  /** By lifetime; those of other providers only where they can be asked for. */
+  /** By lifetime; other providers' lifetimes only if they can be requested. */
   readonly written: { readonly "5m": number; readonly "1h": number; readonly "30m"?: number; readonly "12h"?: number };
   readonly plain: number;
   readonly output: number;
   readonly expectedRead: number;
-  /** What the same prompt would read, sent again while its entries live. */
+  /** What the same prompt would read if it were sent again while its entries live. */
   readonly nextRead: number;
   readonly firstDivergence: string | null;
   readonly missCause: MissCause | null;
@@ -41,7 +43,7 @@ export type LedgerRow = {
 
 export type RowOpening = Pick<LedgerRow, "sequence" | "requestId" | "timeMs" | "workspace" | "model" | "stream">;
 
-const nothing: Omit<LedgerRow, keyof RowOpening> = {
+const emptyRow: Omit<LedgerRow, keyof RowOpening> = {
   messageId: null,
   status: 0,
   outcome: "open",
@@ -85,7 +87,7 @@ export class Ledger {
 
   open(opening: RowOpening): void {
     this.#places.set(opening.requestId, this.#rows.length);
-    this.#rows.push({ ...opening, ...nothing });
+    this.#rows.push({ ...opening, ...emptyRow });
   }
 
   update(requestId: string, change: Partial<LedgerRow>): void {

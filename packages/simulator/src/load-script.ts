@@ -1,4 +1,4 @@
-/** How does a script come from a file?
+/** Loads a script from a file.
  *  Invariant: whatever is wrong with the file becomes one line that names it.
  *  Elsewhere: what a script is (script.ts). */
 

@@ -1,12 +1,12 @@
-/** How is a request of any wire said in the words of the Messages API?
- *  Invariant: turns of one speaker that follow each other become one, as they are one to a model; results of tools are
- *  the user's. So what a script reads does not depend on the wire.
- *  Elsewhere: what each wire's items mean (wires/), what scripts read (script.ts). */
+/** Converts a request in any wire format to the form of the Messages API.
+ *  Invariant: consecutive turns of one speaker become one, as a model sees them; tool results belong to the user. So
+ *  what a script reads does not depend on the wire format.
+ *  Elsewhere: what each format's items mean (wires/), what scripts read (script.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 import { isObject, type ReadBlock, type ReadMessage } from "./body.ts";
 
-/** Joins turns of one speaker. */
+/** Joins consecutive turns of one speaker. */
 export const mergeTurns = (turns: readonly ReadMessage[]): readonly ReadMessage[] => {
   const merged: (ReadMessage & { readonly blocks: ReadBlock[] })[] = [];
   for (const { role, path, blocks } of turns) {
@@ -17,7 +17,7 @@ export const mergeTurns = (turns: readonly ReadMessage[]): readonly ReadMessage[
   return merged;
 };
 
-export type Said = {
+export type NeutralRequest = {
   readonly model: string;
   readonly stream: boolean;
   readonly maxTokens: Json | undefined;
@@ -27,7 +27,7 @@ export type Said = {
   readonly messages: readonly ReadMessage[];
 };
 
-export const neutralBody = ({ model, stream, maxTokens, tools, system, messages }: Said): JsonObject => ({
+export const neutralBody = ({ model, stream, maxTokens, tools, system, messages }: NeutralRequest): JsonObject => ({
   model,
   ...(maxTokens === undefined || maxTokens === null ? {} : { max_tokens: maxTokens }),
   ...(tools.length === 0 ? {} : { tools }),
@@ -36,7 +36,7 @@ export const neutralBody = ({ model, stream, maxTokens, tools, system, messages 
   stream,
 });
 
-/** A call's arguments as the object they spell; what spells none becomes an empty one. */
+/** A call's arguments as an object; an empty one if they are not an object. */
 export const inputOf = (text: string): JsonObject => {
   try {
     const value = JSON.parse(text) as Json;
@@ -46,8 +46,8 @@ export const inputOf = (text: string): JsonObject => {
   }
 };
 
-/** Only what was given: a parameter that is absent or null is in no key. */
-export const given = <T extends string>(
+/** Only parameters that are present: an absent or null parameter is in no key. */
+export const presentOnly = <T extends string>(
   fields: Readonly<Partial<Record<T, Json | undefined>>>,
 ): Partial<Record<T, Json>> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)) as Partial<

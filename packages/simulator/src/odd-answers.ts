@@ -1,6 +1,6 @@
-/** What does an endpoint send that is no answer, or an answer with something wrong about it?
- *  Invariant: the content of an answer stays as the script gave it; only its bill, its end or its encoding is odd.
- *  Elsewhere: which request gets one (faults.ts), sending what is right (serve-answer.ts). */
+/** What does an endpoint send that is not an answer, or an answer with something wrong about it?
+ *  Invariant: the content of an answer stays as the script gave it; only its bill, its end or its encoding is wrong.
+ *  Elsewhere: which request gets one (faults.ts), sending correct answers (serve-answer.ts). */
 
 import type { ServerResponse } from "node:http";
 import type { Json, JsonObject } from "@prefork/wire";
@@ -30,7 +30,7 @@ export const sendNoAnswer = (
 
 // --- encodings -------------------------------------------------------------------------------------------------------
 
-/** A body in an encoding, and the name that it is sent under. */
+/** A body in an encoding, and the name that it is labelled with. */
 export const encodeBody = (
   text: string,
   encoding: AnswerEncoding,
@@ -101,7 +101,7 @@ export function* withoutLast(events: Iterable<SimEvent>): Generator<SimEvent> {
   }
 }
 
-/** What is sent over and over in an answer that never ends. `growing`: an event that adds to the content. */
+/** What an endless answer repeats. `growing`: an event that adds to the content. */
 export const endlessPiece = (of: "content" | "line" | "comments", growing: string): string => {
   if (of === "content") return growing.repeat(Math.ceil(65_536 / growing.length));
   return of === "line" ? "x".repeat(65_536) : ": still here\n".repeat(4_096);

@@ -1,7 +1,7 @@
-/** Who may reach the simulator?
- *  Invariant: it answers under loopback names only, so a foreign name that resolves to loopback gets a page nowhere;
- *  and no page served from elsewhere can steer it, whatever name that page uses.
- *  Elsewhere: listening on loopback alone (simulator.ts). */
+/** Who may connect to the simulator?
+ *  Invariant: it answers only under loopback names, so a foreign name that resolves to loopback gets nothing; and no
+ *  page served from elsewhere can control it, whatever name that page uses.
+ *  Elsewhere: listening on loopback only (simulator.ts). */
 
 import type { IncomingMessage } from "node:http";
 

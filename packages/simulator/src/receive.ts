@@ -1,6 +1,6 @@
-/** What does a request say before anyone looks at its meaning?
- *  Invariant: nothing here judges a body's content; credentials are read to be hashed, and are in no list of headers and
- *  no path that is kept.
+/** What does a request contain before its meaning is checked?
+ *  Invariant: nothing here judges a body's content; credentials are only hashed, and are never in a stored path or list
+ *  of headers.
  *  Elsewhere: routing (server.ts), what the body means (wires/). */
 
 import type { IncomingMessage } from "node:http";
@@ -11,7 +11,7 @@ import type { Wire } from "./wire.ts";
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const credentialHeaders = new Set(["x-api-key", "authorization", "x-goog-api-key", "cookie", "proxy-authorization"]);
 
-/** Undefined when the client went away while sending. An oversized body is read to its end but not kept whole. */
+/** Undefined if the client disconnected while sending. An oversized body is read to its end but not kept completely. */
 export const readBody = async (request: IncomingMessage): Promise<Buffer | undefined> => {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -26,11 +26,11 @@ export const readBody = async (request: IncomingMessage): Promise<Buffer | undef
   return Buffer.concat(chunks);
 };
 
-/** Null for a target that is no path; a path that looks like a host, such as `//[`, stays a path. */
+/** Null for a target that is not a path; a path that looks like a host, such as `//[`, stays a path. */
 export const urlOf = ({ url = "/" }: IncomingMessage): URL | null =>
   URL.parse(url.startsWith("/") ? `http://simulator${url}` : url);
 
-/** The path as it may be kept: some clients put their key into it. */
+/** The path without the key that some clients put into it. */
 export const keptPath = (url: URL): string => {
   const kept = new URL(url);
   kept.searchParams.delete("key");
@@ -40,11 +40,11 @@ export const keptPath = (url: URL): string => {
 export type OpenTerms = {
   readonly wire: Wire;
   readonly credential: string;
-  /** An engine of one's own asks for no key. */
+  /** A self-hosted engine needs no key. */
   readonly keyless: boolean;
 };
 
-/** The checks before the provider looks at the request itself. */
+/** The checks before the provider reads the request itself. */
 export const openBody = (received: Buffer, terms: OpenTerms): { readonly parsed: ParsedBody } | Refusal => {
   const { refusals } = terms.wire;
   if (terms.credential === "" && !terms.keyless) return refusals.noKey;

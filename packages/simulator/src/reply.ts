@@ -1,5 +1,5 @@
-/** How is one JSON answer written?
- *  Invariant: every error goes out in the provider's shape, with its request id in the provider's header.
+/** Writes one JSON answer.
+ *  Invariant: every error has the provider's form, with its request id in the provider's header.
  *  Elsewhere: messages and streams (serve-answer.ts). */
 
 import type { ServerResponse } from "node:http";
@@ -10,7 +10,7 @@ import type { Wire } from "./wire.ts";
 export type ReplyTerms = {
   readonly status: number;
   readonly requestId?: string;
-  /** The header that names the request. */
+  /** The header with the request id. */
   readonly idHeader?: string;
 };
 

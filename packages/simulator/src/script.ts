@@ -6,15 +6,15 @@ import type { Json, JsonObject } from "@prefork/wire";
 import { listOf, objectOf, readMessages, readResultContent, stringOf } from "./body.ts";
 import type { WireName } from "./rules/index.ts";
 
-/** A block of a message or of the system text; members beyond these are in it as they were sent. */
+/** A block of a message or of the system text; other members are passed through unchanged. */
 export type SimBlock = JsonObject & {
   readonly type: string;
   readonly text?: string;
-  /** Of a call. */
+  /** For a call. */
   readonly id?: string;
   readonly name?: string;
   readonly input?: JsonObject;
-  /** Of a result. */
+  /** For a result. */
   readonly tool_use_id?: string;
 };
 
@@ -23,42 +23,42 @@ export type SimMessage = JsonObject & {
   readonly content: string | readonly SimBlock[];
 };
 
-/** A body of the Messages API; parameters beyond these are in it as they were sent. */
+/** A body of the Messages API; other parameters are passed through unchanged. */
 export type SimBody = JsonObject & {
   readonly model: string;
-  readonly max_tokens?: number; // always there on the Messages API
+  readonly max_tokens?: number; // always present on the Messages API
   readonly messages: readonly SimMessage[];
   readonly system?: string | readonly SimBlock[];
   readonly tools?: readonly (JsonObject & { readonly name: string })[];
 };
 
 export type SimRequest = {
-  /** What was asked, already accepted by the provider's rules, in the words of the Messages API whatever the wire: so a
-   *  script that is written once answers on every wire. On the Messages API it is the body as parsed. */
+  /** The request after the provider has accepted it, in the form of the Messages API whatever the wire format, so that
+   *  one script works in every format. On the Messages API it is the parsed body. */
   readonly body: SimBody;
-  /** Lower-case names; credentials are left out. */
+  /** Lower-case names, without credentials. */
   readonly headers: Readonly<Record<string, string>>;
   readonly model: string;
   readonly wire?: WireName; // default: messages
-  /** The body as parsed, where the wire has other words than the Messages API. */
+  /** The parsed body, if the wire format is not the Messages API. */
   readonly sent?: JsonObject;
 };
 
 export type AnswerBlock =
   | { readonly type: "text"; readonly text: string; readonly citations?: readonly JsonObject[] }
-  /** Without a signature the simulator makes one that it can check again. */
+  /** Without a signature the simulator makes one that it can check later. */
   | { readonly type: "thinking"; readonly thinking: string; readonly signature?: string }
   | { readonly type: "redacted_thinking"; readonly data: string }
   | {
       readonly type: "tool_use" | "server_tool_use";
       readonly name: string;
-      /** Needed where there is no `inputJson`. It is what a whole answer has and what is counted. Default: {}. */
+      /** Required without `inputJson`. A whole answer contains it, and it is what is counted. Default: {}. */
       readonly input?: JsonObject;
       readonly id?: string;
-      /** Streamed instead of `input`, letter by letter: odd spacing, unusual number forms, broken JSON. */
+      /** Streamed verbatim instead of `input`: odd spacing, unusual number forms, broken JSON. */
       readonly inputJson?: string;
     }
-  /** A server tool's result, in the provider's own spelling. */
+  /** A server tool's result, in the provider's own form. */
   | { readonly type: `${string}_tool_result`; readonly [field: string]: Json };
 
 export type StopReason =
@@ -76,7 +76,7 @@ export type SimAnswer = {
   readonly stopSequence?: string;
   readonly outputTokens?: number; // default: counted by the token rule
   readonly model?: string; // default: the model that was asked for
-  /** Content waits for this after the first event: to keep a stream open as long as a test needs. */
+  /** Content waits for this after the first event, to keep a stream open as long as a test needs. */
   readonly hold?: Promise<unknown>;
 };
 
@@ -92,7 +92,7 @@ export type ToolCall = {
   readonly inputJson?: string;
 };
 
-/** Calls the tools in parallel, after some words if any are given. */
+/** Calls the tools in parallel, after some text if any is given. */
 export const callTools = (calls: readonly ToolCall[], text?: string): SimAnswer => ({
   content: [
     ...(text === undefined ? [] : [{ type: "text" as const, text }]),
@@ -118,7 +118,7 @@ export const lastUserText = (request: SimRequest): string => {
 
 export type SeenToolResult = { readonly toolUseId: string; readonly text: string; readonly isError: boolean };
 
-/** The results in the last message; empty when the model is not inside a tool loop. */
+/** The results in the last message; empty if the model is not inside a tool loop. */
 export const toolResults = (request: SimRequest): readonly SeenToolResult[] =>
   (readMessages(request.body).at(-1)?.blocks ?? [])
     .filter(({ block }) => block.type === "tool_result")

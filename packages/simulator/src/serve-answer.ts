@@ -1,7 +1,7 @@
-/** How is an answer sent, and how is it broken on request?
- *  Invariant: entries become readable immediately before the first byte of the answer; a client that goes away,
- *  a connection that breaks, or a script that fails late, ends the work and closes the ledger row. Nothing here
- *  refers to the request's body, which may be large while its stream is held open.
+/** Sends an answer, and breaks it on request.
+ *  Invariant: entries become readable immediately before the first byte of the answer; a client that disconnects, a
+ *  connection that breaks, or a script that fails late, ends the work and closes the ledger row. Nothing here refers to
+ *  the request's body, which may be large while its stream is held open.
  *  Elsewhere: the events (wires/), accepting the request (engine.ts, server.ts). */
 
 import type { ServerResponse } from "node:http";
@@ -13,14 +13,14 @@ import { type Refusal, thrownBy } from "./errors.ts";
 import type { AnswerEncoding, Fault } from "./faults.ts";
 import { encodeBody, endlessPiece, withoutLast, withUsageForm, withUsageForms } from "./odd-answers.ts";
 import { refuse } from "./reply.ts";
-import type { Ids, SimEvent, Spelling, Wire } from "./wire.ts";
+import type { AnswerEncoder, Ids, SimEvent, Wire } from "./wire.ts";
 
 export type Delivery = {
   readonly response: ServerResponse;
   readonly progress: Progress;
   readonly message: SimMessage;
   readonly wire: Wire;
-  readonly spelling: Spelling;
+  readonly encoder: AnswerEncoder;
   readonly ids: Ids;
   readonly stream: boolean;
   readonly fault: Fault | undefined;
@@ -37,8 +37,8 @@ export const deliver = async (delivery: Delivery): Promise<void> => {
   }
 };
 
-/** A `hold` that rejects, or content that is no JSON. */
-const failLate = ({ response, progress, requestId, wire, spelling }: Delivery, cause: unknown): void => {
+/** A `hold` that rejects, or content that is not JSON. */
+const failLate = ({ response, progress, requestId, wire, encoder: spelling }: Delivery, cause: unknown): void => {
   const refusal = thrownBy("script", cause);
   if (!response.headersSent) {
     progress.finish("refused", { status: refusal.status, error: refusal.message });
@@ -50,7 +50,7 @@ const failLate = ({ response, progress, requestId, wire, spelling }: Delivery, c
 };
 
 const sendWhole = async (delivery: Delivery): Promise<void> => {
-  const { response, progress, fault, requestId, hold, wire, spelling } = delivery;
+  const { response, progress, fault, requestId, hold, wire, encoder: spelling } = delivery;
   const message = withFaultyIds(delivery);
   const right = spelling.whole(message);
   const whole = JSON.stringify(fault?.kind === "usage" ? withUsageForm(right, fault.form) : right);
@@ -79,7 +79,7 @@ const sendWhole = async (delivery: Delivery): Promise<void> => {
 };
 
 const sendStream = async (delivery: Delivery): Promise<void> => {
-  const { response, progress, fault, requestId, wire, spelling } = delivery;
+  const { response, progress, fault, requestId, wire, encoder: spelling } = delivery;
   const message = withFaultyIds(delivery);
   if (response.destroyed) {
     progress.finish("aborted");
@@ -96,7 +96,7 @@ const sendStream = async (delivery: Delivery): Promise<void> => {
     "cache-control": "no-cache",
     [wire.idHeader]: requestId,
   });
-  // Not every wire has an event to begin with, and a stream that is held must show that it has begun.
+  // Not every format has a first event, and a stream that is held must show that it has begun.
   if (delivery.hold !== undefined) response.flushHeaders();
   progress.begin(message);
   const gap = fault?.kind === "slow-drip" ? fault.delayMs : delivery.betweenEventsMs;
@@ -144,7 +144,7 @@ const sendEncoded = ({ response, stream, wire, requestId }: Delivery, text: stri
   response.end(body);
 };
 
-/** Until the client goes away. */
+/** Until the client disconnects. */
 const sendEndless = async (
   response: ServerResponse,
   of: "content" | "line" | "comments",
@@ -155,7 +155,7 @@ const sendEndless = async (
   while (!response.destroyed) if (!response.write(piece) && !response.destroyed) await drained(response);
 };
 
-/** Closes without ending the response. Not by a TCP reset: that would take the events already sent with it. */
+/** Closes without ending the response. A TCP reset would also discard the events already sent. */
 const breakOff = (response: ServerResponse): void => response.socket?.destroySoon();
 
 const frame = ({ event, data }: SimEvent): string =>
@@ -190,9 +190,9 @@ const drained = (response: ServerResponse): Promise<void> =>
 
 const overloaded: Refusal = { status: 529, message: "Overloaded" };
 
-type BreakTerms = { readonly fault: Fault | undefined; readonly spelling: Spelling };
+type BreakTerms = { readonly fault: Fault | undefined; readonly spelling: AnswerEncoder };
 
-/** "reset", the last text to send, or undefined to go on. */
+/** "reset", the last text to send, or undefined to continue. */
 const breakBefore = (event: SimEvent, sent: number, { fault, spelling }: BreakTerms): string | undefined => {
   switch (fault?.kind) {
     case "reset-mid-stream":
@@ -210,7 +210,7 @@ const breakBefore = (event: SimEvent, sent: number, { fault, spelling }: BreakTe
 
 const half = (text: string): string => `${text.slice(0, Math.floor(text.length / 2))}\n\n`;
 
-/** Ids that repeat: of the message, and of every call with every other. */
+/** Repeated ids: of the message, and the same id for every call. */
 const withFaultyIds = ({ message, fault, ids }: Delivery): SimMessage =>
   fault?.kind !== "wrong-ids"
     ? message

@@ -1,8 +1,9 @@
-/** How is the simulator reached over HTTP?
- *  Invariant: loopback only; credentials are hashed on arrival and never kept; a body is parsed once, and dropped
- *  before its answer is sent; every row that is opened in the ledger is closed.
- *  Real delays, where a test asks for them, are made here and in serve-answer.ts only.
- *  Elsewhere: reading requests (receive.ts), what one does (engine.ts), control (control.ts), sending (serve-answer.ts). */
+/** The simulator over HTTP.
+ *  Invariant: loopback only; credentials are hashed on arrival and never stored; a body is parsed once, and dropped
+ *  before its answer is sent; every ledger row that is opened is closed.
+ *  Real delays, if a test asks for them, happen only here and in serve-answer.ts.
+ *  Elsewhere: reading requests (receive.ts), what happens to one (engine.ts), control (control.ts), sending
+ *  (serve-answer.ts). */
 
 import { hash } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
@@ -15,7 +16,7 @@ import type { SimClock } from "./clock.ts";
 import { handleControl } from "./control.ts";
 import type { Admission, Engine } from "./engine.ts";
 import { type Refusal, thrownBy } from "./errors.ts";
-import { type Fault, FaultQueue, Gathering, retryHeaders } from "./faults.ts";
+import { type Fault, FaultQueue, RequestBarrier, retryHeaders } from "./faults.ts";
 import { sendNoAnswer } from "./odd-answers.ts";
 import { isLoopbackHost } from "./reach.ts";
 import { credentialOf, headersOf, keptPath, openBody, readBody, urlOf } from "./receive.ts";
@@ -24,7 +25,7 @@ import type { SimAnswer, SimBody, SimRequest, SimScript } from "./script.ts";
 import { type Delivery, deliver } from "./serve-answer.ts";
 import type { Call, HeldCall, Received, Refused, Wire } from "./wire.ts";
 
-// Imported by name, the module loads all that it offers on demand, an HTTP client among it: at every start.
+// A static import of this module also loads an HTTP client, at every start.
 const { createServer } = process.getBuiltinModule("node:http");
 
 export type KeptRequest = {
@@ -40,16 +41,16 @@ export type ServerParts = {
   readonly script: SimScript;
   readonly keepBodies: boolean;
   readonly latency: { readonly firstEventMs: number; readonly betweenEventsMs: number };
-  /** What is spoken here; errors on other paths are spelled like the first. */
+  /** The formats spoken here; errors on other paths have the first one's form. */
   readonly wires: readonly [Wire, ...Wire[]];
-  /** No key is asked for. */
+  /** No key is required. */
   readonly keyless: boolean;
 };
 
-/** A long delay must not keep a program alive whose simulator is closed. */
+/** A long delay must not keep a program alive after its simulator is closed. */
 const unreferenced = { ref: false };
-/** What a race yields when the client goes away first; a script cannot return it. */
-const GONE = Symbol("the client has gone");
+/** The result of a race if the client disconnects first; a script cannot return it. */
+const DISCONNECTED = Symbol("the client has gone");
 
 export class SimServer {
   readonly faults = new FaultQueue();
@@ -57,7 +58,7 @@ export class SimServer {
   readonly http: Server;
   readonly #parts: ServerParts;
   readonly #workspaces = new Map<string, string>();
-  readonly #gathering = new Gathering();
+  readonly #gathering = new RequestBarrier();
   #sequence = 0;
   #others = 0;
 
@@ -66,12 +67,12 @@ export class SimServer {
     this.http = createServer((request, response) => {
       this.#serve(request, response).catch((cause: unknown) => this.#failed(response, cause));
     });
-    // Many forks connect at the same moment, and agents hold their streams open for long.
+    // Many forks connect at the same moment, and agents keep their streams open for long.
     this.http.requestTimeout = 0;
     this.http.keepAliveTimeout = 60_000;
   }
 
-  /** Forgets everything but the clock; streams that are open go on, and leave no trace in the new ledger. */
+  /** Forgets everything except the clock; open streams continue, and leave no trace in the new ledger. */
   reset(): void {
     this.#parts.engine.reset();
     this.faults.clear();
@@ -82,8 +83,8 @@ export class SimServer {
     this.#others = 0;
   }
 
-  /** Two steps, because a waiting function keeps all its variables: the first one holds the body, and has ended
-   *  when the second, which may take as long as a stream stays open, begins. */
+  /** Two steps, because a waiting function keeps all its variables in memory: the first one holds the body, and has
+   *  ended when the second begins, which may last as long as a stream stays open. */
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const delivery = await this.#route(request, response);
     if (delivery !== undefined) await deliver(delivery);
@@ -145,7 +146,7 @@ export class SimServer {
     else refuse(response, counted, { wire, requestId });
   }
 
-  /** A prompt that is held by name; only beginning to hold one is a row of the ledger. */
+  /** A prompt that is stored by name; only creating one adds a ledger row. */
   #hold(arrival: Arrival, call: HeldCall): undefined {
     const { response, wire, body, url } = arrival;
     const { engine, keepBodies } = this.#parts;
@@ -226,23 +227,23 @@ export class SimServer {
       return;
     }
     const seat = engine.room(model) === undefined ? fault : await this.#seat(response, received, fault);
-    if (seat === GONE) {
+    if (seat === DISCONNECTED) {
       ledger.update(requestId, { outcome: "aborted" });
       return;
     }
     const admission = engine.admit(received, wire);
     if (!admission.ok) {
-      // The others of a gathering must not wait for one that was refused.
+      // The other members of a barrier must not wait for one that was refused.
       if (seat?.kind === "together") this.#gathering.leave(seat);
       return refuseHere(admission);
     }
-    const accepted = admission.body as SimBody; // the rules have looked at each of its members
-    const seen = { body: accepted, headers, model, ...othersWords(wire, parsed.body) };
+    const accepted = admission.body as SimBody; // the rules have checked each of its members
+    const seen = { body: accepted, headers, model, ...originalRequest(wire, parsed.body) };
     return this.#decide({ request: seen, response, admission, fault: seat, received, wire });
   }
 
-  /** Waits for a free place, where the engine has few; gives the fault to go on with. One that waits has not looked
-   *  into the cache, so a gathering cannot count on it. */
+  /** Waits for a free slot if the engine has few; returns the fault to continue with. A waiting request has not looked
+   *  into the cache, so a barrier cannot count on it. */
   async #seat(response: ServerResponse, received: Received, fault: Fault | undefined) {
     const { engine } = this.#parts;
     const gone = closed(response);
@@ -252,30 +253,42 @@ export class SimServer {
         this.#gathering.leave(going);
         going = undefined;
       }
-      if ((await Promise.race([room, gone])) === GONE) return GONE;
+      if ((await Promise.race([room, gone])) === DISCONNECTED) return DISCONNECTED;
     }
     return going;
   }
 
-  /** The script's answer, ready to be sent; nothing when the client went away or the script failed. */
+  /** The script's answer, ready to be sent; undefined if the client disconnected or the script failed. */
   async #decide(admitted: Admitted): Promise<Delivery | undefined> {
     const { request, response, admission, fault, received, wire } = admitted;
-    const { progress, terms, spelling, ids } = admission;
+    const { progress, terms, encoder: spelling, ids } = admission;
     const { requestId, stream } = received;
     const gone = closed(response);
     try {
       const given = await Promise.race([this.#ask(request, fault, admission.prewarm), gone]);
-      if (given === GONE) {
+      if (given === DISCONNECTED) {
         progress.finish("aborted");
         return;
       }
       const answer = checkedAnswer(given);
       const message = messageOf(answer, terms);
       const hold = answer.hold === undefined ? undefined : Promise.race([answer.hold, gone]);
-      // It may reject before the sender looks at it.
+      // It may reject before the sender awaits it.
       hold?.catch(() => undefined);
       const { betweenEventsMs } = this.#parts.latency;
-      return { response, progress, message, stream, fault, requestId, betweenEventsMs, hold, wire, spelling, ids };
+      return {
+        response,
+        progress,
+        message,
+        stream,
+        fault,
+        requestId,
+        betweenEventsMs,
+        hold,
+        wire,
+        encoder: spelling,
+        ids,
+      };
     } catch (cause) {
       const refusal = thrownBy("script", cause);
       progress.finish("refused", { status: refusal.status, error: refusal.message });
@@ -336,15 +349,15 @@ type Admitted = {
 
 const emptyBody: ParsedBody = { body: {}, ordered: {} };
 
-/** On the Messages API the words of the client are those of the script. */
-const othersWords = (wire: Wire, body: JsonObject): Pick<SimRequest, "wire" | "sent"> =>
+/** On the Messages API the client's own body is what scripts read. */
+const originalRequest = (wire: Wire, body: JsonObject): Pick<SimRequest, "wire" | "sent"> =>
   wire.name === "messages" ? {} : { wire: wire.name, sent: body };
 
-/** Resolves when the client has gone, or the answer has been sent. */
-const closed = (response: ServerResponse): Promise<typeof GONE> =>
+/** Resolves when the client has disconnected, or the answer has been sent. */
+const closed = (response: ServerResponse): Promise<typeof DISCONNECTED> =>
   new Promise((resolve) => {
-    if (response.destroyed) resolve(GONE);
-    else response.once("close", () => resolve(GONE));
+    if (response.destroyed) resolve(DISCONNECTED);
+    else response.once("close", () => resolve(DISCONNECTED));
   });
 
 const faultMessage = ({ status, message }: Fault & { readonly kind: "status" }): string =>

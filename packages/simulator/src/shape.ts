@@ -1,29 +1,29 @@
-/** Is a JSON value of the expected type, and if not, what is wrong with it?
- *  Invariant: a checker gives one complaint, or undefined; it never throws. How a complaint is worded is the wire's
- *  business: each provider has its own words for the same fault.
- *  Elsewhere: which fields have which type, and the words (wires/). */
+/** Does a JSON value have the expected type, and if not, what is wrong with it?
+ *  Invariant: a checker returns one complaint, or undefined; it never throws. Each provider words the same complaint in
+ *  its own way.
+ *  Elsewhere: which fields have which type, and the wording (wires/). */
 
 import type { Json, JsonObject } from "@prefork/wire";
-import { isObject, own } from "./body.ts";
+import { isObject, ownEntry } from "./body.ts";
 
 export type Checker<C = string> = (value: Json, place: string) => C | undefined;
 
 export type Expected = "string" | "boolean" | "number" | "integer" | "object" | "list";
 
-/** How a provider names places and complains; the innermost place comes as a whole path. */
-export type ShapeWords<C> = {
+/** How a provider names locations and words complaints; a location is a whole path. */
+export type ShapeComplaints<C> = {
   readonly under: (place: string, name: string) => string;
   readonly at: (place: string, index: number) => string;
   readonly wrongType: (place: string, expected: Expected, given: Json) => C;
   readonly tooSmall: (place: string, least: number, given: number) => C;
   readonly notOneOf: (place: string, choices: readonly string[], given: Json) => C;
   readonly missing: (place: string) => C;
-  /** Undefined where the provider passes over what it does not know. */
+  /** Undefined if the provider ignores unknown fields. */
   readonly unknown: (place: string) => C | undefined;
   readonly tooDeep: (place: string, levels: number) => C;
 };
 
-/** A field below another one, as most name it. */
+/** A field inside another one, as most providers write it. */
 export const dotted = (place: string, name: string): string => (place === "" ? name : `${place}.${name}`);
 
 export type Shape<C = string> = {
@@ -41,12 +41,12 @@ export type Shapes<C> = {
   readonly isOneOf: (...choices: readonly string[]) => Checker<C>;
   readonly isListOf: (item: Checker<C>) => Checker<C>;
   readonly isShape: (shape: Shape<C>) => Checker<C>;
-  /** Everything after this check may recurse into the body. */
+  /** Code after this check may recurse into the body. */
   readonly isShallow: Checker<C>;
 };
 
 /** The checkers of a provider. */
-export const shapesIn = <C>(words: ShapeWords<C>): Shapes<C> => {
+export const shapesIn = <C>(words: ShapeComplaints<C>): Shapes<C> => {
   const ofType =
     (expected: Expected, fits: (value: Json) => boolean): Checker<C> =>
     (value, place) =>
@@ -80,10 +80,10 @@ export const shapesIn = <C>(words: ShapeWords<C>): Shapes<C> => {
   };
 };
 
-type Terms<C> = { readonly shape: Shape<C>; readonly words: ShapeWords<C> };
+type MisfitTerms<C> = { readonly shape: Shape<C>; readonly words: ShapeComplaints<C> };
 
-/** Null stands for absent where a field is optional. */
-const misfit = <C>(object: JsonObject, place: string, { shape, words }: Terms<C>): C | undefined => {
+/** In an optional field null means absent. */
+const misfit = <C>(object: JsonObject, place: string, { shape, words }: MisfitTerms<C>): C | undefined => {
   const { required = {}, optional = {} } = shape;
   return (
     first(Object.keys(required), (name) =>
@@ -91,9 +91,9 @@ const misfit = <C>(object: JsonObject, place: string, { shape, words }: Terms<C>
     ) ??
     first(Object.entries(object), ([name, field]) => {
       const under = words.under(place, name);
-      const needed = own(required, name);
+      const needed = ownEntry(required, name);
       if (needed !== undefined) return needed(field, under);
-      const allowed = own(optional, name);
+      const allowed = ownEntry(optional, name);
       if (allowed === undefined) return words.unknown(under);
       return field === null ? undefined : allowed(field, under);
     })
@@ -109,14 +109,14 @@ export const first = <T, C>(items: readonly T[], check: (item: T, index: number)
   return undefined;
 };
 
-/** The first item that stands in the list a second time. */
+/** The first item that occurs a second time. */
 export const firstRepeated = (items: readonly string[]): string | undefined => {
   const seen = new Set<string>();
   return items.find((item) => seen.size === seen.add(item).size);
 };
 
 const MAX_DEPTH = 200;
-/** Deep enough to name a field of a block or of a tool's schema; the whole path would be a line of its own. */
+/** Deep enough to name a field of a block or of a tool's schema; the whole path would be too long. */
 const NAMED_DEPTH = 5;
 
 /** The keys down to the first value nested deeper than `levels`, innermost first. */

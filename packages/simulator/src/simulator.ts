@@ -1,4 +1,4 @@
-/** How is a simulator started, steered and stopped from a program?
+/** Starts, controls and stops a simulator from a program.
  *  Invariant: it listens on loopback only, and disposal leaves no socket open.
  *  Elsewhere: HTTP (server.ts), the command that serves it (the command line). */
 
@@ -25,20 +25,20 @@ import type { Wire } from "./wire.ts";
 import { wires } from "./wires/index.ts";
 
 export type SimulatorOptions = {
-  readonly port?: number; // default: 0, any free one
+  readonly port?: number; // default: 0, any free port
   readonly host?: "127.0.0.1" | "::1" | "localhost"; // default: 127.0.0.1
-  readonly provider?: ProviderName; // whose rules, over which wires; default: anthropic
+  readonly provider?: ProviderName; // whose rules, in which wire formats; default: anthropic
   readonly script?: SimScript; // default: defaultScript
   readonly clock?: SimClock; // default: real time
   readonly tokenRule?: TokenRule; // default: contentTokens
   readonly lookback?: CacheRules["lookback"]; // default: runs
-  /** Changes to the rules of every model, and of single ones. */
+  /** Changes to the rules of every model, and of single models. */
   readonly rules?: RuleOverrides;
   readonly modelRules?: Readonly<Record<string, RuleOverrides>>;
-  /** Figures in place of the published ones: prices, minimum, thinking. */
+  /** Replaces published figures: prices, minimum, thinking. */
   readonly models?: ReadonlyMap<string, ModelFacts>;
-  /** The model whose rules and figures serve ids without any. Default: the rules of the provider's default model, and
-   *  no money. */
+  /** The model whose rules and figures are used for unknown ids. Default: the rules of the provider's default model,
+   *  without money. */
   readonly unknownModelsAs?: string;
   readonly keepBodies?: boolean; // default: false
   /** Real delays. */
@@ -46,7 +46,7 @@ export type SimulatorOptions = {
 };
 
 export interface Simulator extends AsyncDisposable {
-  /** Base URL without a path: what a client takes as its API address. */
+  /** Base URL without a path, for a client's API address. */
   readonly url: string;
   readonly clock: SimClock;
   ledger(since?: number): readonly LedgerRow[];
@@ -104,7 +104,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
 
 type Provider = { readonly rules: ProviderRules; readonly spoken: readonly [Wire, ...Wire[]] };
 
-/** A name may come from a command line or from a program without types. */
+/** A name may come from a command line or from untyped code. */
 const providerOf = (name: string): Provider => {
   const rules = rulesOf(name);
   const summary = providers.find((provider) => provider.name === name);

@@ -1,28 +1,28 @@
-/** What must a wire be able to do, so that one engine can speak it?
- *  Invariant: reading a request and spelling an answer is all that differs between wires; caching, bills, faults and
- *  scripts are the same behind each.
- *  Elsewhere: the wires (wires/), what happens to a request (engine.ts), sending (serve-answer.ts). */
+/** What must a wire format provide, so that one engine can speak it?
+ *  Invariant: only reading a request and encoding an answer differ between formats; caching, bills, faults and scripts
+ *  are the same for all.
+ *  Elsewhere: the formats (wires/), what happens to a request (engine.ts), sending (serve-answer.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 import type { SimMessage } from "./answer.ts";
 import type { ParsedBody, ReadBlock } from "./body.ts";
-import type { CachingAsked } from "./cache/index.ts";
+import type { CachingSettings } from "./cache/index.ts";
 import type { Refusal } from "./errors.ts";
 import type { Fingerprint, ReadPrompt, Rendered } from "./prompt/index.ts";
 import type { ModelRules, WireName } from "./rules/index.ts";
 
-/** What a path asks for. Model and stream stand in the body, except where the path says them. */
+/** What a path asks for. Model and stream are in the body, unless the path has them. */
 export type Call =
   | { readonly kind: "answer"; readonly model?: string; readonly stream?: boolean }
   | { readonly kind: "count"; readonly model?: string }
   | { readonly kind: "held"; readonly action: HeldAction; readonly name: string };
 
-/** What can be done with a prompt that is held by name. */
+/** What can be done with a prompt that is stored by name. */
 export type HeldAction = "create" | "get" | "update" | "delete" | "list";
 
 export type Received = {
   readonly parsed: ParsedBody;
-  /** Lower-case names; credentials are left out. */
+  /** Lower-case names, without credentials. */
   readonly headers: Readonly<Record<string, string>>;
   readonly model: string;
   readonly stream: boolean;
@@ -32,21 +32,21 @@ export type Received = {
   readonly startedAt: number;
 };
 
-/** One server-sent event, and what happens to the answer when it has been written. */
+/** One server-sent event, and what it means for the answer once it has been written. */
 export type SimEvent = {
-  /** Events before the content begins are sent at once, and let entries be read. */
+  /** Events before the content are sent at once, and make entries readable. */
   readonly phase: "start" | "content" | "closing";
   readonly event?: string;
   readonly data: JsonObject | string;
-  /** Where faults break in: just before content begins, just before it ends, inside what grows. */
+  /** Where faults can break in: just before content begins, just before it ends, inside growing content. */
   readonly anchor?: "content-start" | "content-end";
   readonly grows?: true;
-  /** Numbers of the blocks that are generated once this is sent. */
+  /** Index of the block that is completely generated once this is sent. */
   readonly generated?: number;
 };
 
-/** How an answer looks on a wire. It must not hold on to the request, which may be large. */
-export type Spelling = {
+/** How an answer is encoded. It must not keep the request in memory, which may be large. */
+export type AnswerEncoder = {
   readonly events: (message: SimMessage) => Generator<SimEvent>;
   readonly whole: (message: SimMessage) => JsonObject;
   /** The last event of a stream that fails. */
@@ -55,51 +55,51 @@ export type Spelling = {
 
 export type Ids = { readonly message: string; readonly call: string };
 
-/** What an answer was made for, when it begins. */
-export type Begun = {
+/** What is known about an answer when it begins. */
+export type StartedAnswer = {
   readonly messageId: string;
   readonly message: SimMessage;
   readonly partition: string;
   readonly fingerprint: Fingerprint;
   readonly lastHash: string;
-  /** Tokens in cached reach after the request: what an equal prefix could read. */
+  /** Tokens that an equal prefix could read after the request. */
   readonly cached: number;
 };
 
-/** What is known of a request once it has looked into the cache. */
-export type Looked = { readonly rendered: Rendered; readonly partition: string; readonly read: number };
+/** What is known about a request once it has looked into the cache. */
+export type LookedUpRequest = { readonly rendered: Rendered; readonly partition: string; readonly read: number };
 
 /** A request that the provider accepts. */
-export type Reading = {
+export type ReadRequest = {
   readonly ok: true;
   readonly prompt: ReadPrompt;
-  /** The request in the words of the Messages API: what scripts read. */
+  /** The request in the form of the Messages API, which scripts read. */
   readonly body: JsonObject;
-  /** Fills the cache and answers nothing. */
+  /** Fills the cache without an answer. */
   readonly prewarm: boolean;
-  readonly caching: CachingAsked;
-  /** Prices of another class of service. */
+  readonly caching: CachingSettings;
+  /** Uses the prices of another service class. */
   readonly fast?: boolean;
   /** A region that costs a tenth more. */
   readonly inUs?: boolean;
-  /** Beginnings of the ids of this wire. */
+  /** The beginnings of this format's ids. */
   readonly ids: Ids;
   readonly sign: (thinking: string) => string;
-  /** Kinds of answer blocks that this wire can say. */
+  /** Kinds of answer blocks that this format can encode. */
   readonly says: ReadonlySet<string>;
-  readonly spelling: Spelling;
+  readonly encoder: AnswerEncoder;
   /** An answer as it would come back. */
   readonly heard: (message: SimMessage) => readonly ReadBlock[];
-  /** The provider's own account of a miss, where it was asked for one. */
-  readonly diagnose: (looked: Looked) => Json;
-  readonly begun: (begun: Begun) => void;
+  /** The provider's own explanation of a cache miss, if it was asked for one. */
+  readonly diagnose: (looked: LookedUpRequest) => Json;
+  readonly begun: (begun: StartedAnswer) => void;
 };
 
 export type Refused = Refusal & { readonly ok: false };
 
 export const refused = (refusal: Refusal): Refused => ({ ok: false, ...refusal });
 
-/** A call to a prompt that is held by name. */
+/** A call that concerns a stored prompt. */
 export type HeldCall = Extract<Call, { readonly kind: "held" }>;
 
 export type HoldTerms = { readonly rules: ModelRules; readonly count: (prompt: ReadPrompt) => number };
@@ -107,33 +107,33 @@ export type HoldTerms = { readonly rules: ModelRules; readonly count: (prompt: R
 export type Held = {
   readonly ok: true;
   readonly body: JsonObject;
-  /** Since when, until when and how much is held, where this call has changed it. */
+  /** From when, until when and how much is stored, if this call has changed it. */
   readonly holding?: { readonly name: string; readonly tokens: number; readonly from: number; readonly until: number };
 };
 
-/** What a wire remembers between requests. */
+/** What a format remembers between requests. */
 export interface WireSession {
-  read(received: Received, rules: ModelRules): Reading | Refused;
+  read(received: Received, rules: ModelRules): ReadRequest | Refused;
   /** The prompt alone, to be counted. */
   readPrompt(received: Received, rules: ModelRules): { readonly ok: true; readonly prompt: ReadPrompt } | Refused;
-  /** Only where prompts can be held by name. */
+  /** Only if prompts can be stored by name. */
   hold?(call: HeldCall, received: Received, terms: HoldTerms): Held | Refused;
 }
 
 export type Wire = {
   readonly name: WireName;
-  /** Undefined for a path of another wire. */
+  /** Undefined for a path of another format. */
   readonly callOf: (method: string, url: URL) => Call | Refused | undefined;
   readonly open: () => WireSession;
   readonly errorBody: (refusal: Refusal, requestId: string) => JsonObject;
-  /** The header that names a request. */
+  /** The header with the request id. */
   readonly idHeader: string;
-  /** What it says to requests that it cannot begin to read. */
+  /** Refusals of requests that cannot even be parsed. */
   readonly refusals: {
     readonly noKey: Refusal;
     readonly noJson: (reason: string) => Refusal;
     readonly noObject: Refusal;
   };
-  /** What a count of tokens looks like. */
+  /** The answer to a token count. */
   readonly counted: (tokens: number) => JsonObject;
 };

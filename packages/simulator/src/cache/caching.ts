@@ -1,57 +1,57 @@
-/** What does a request read, why not more, and what does it leave for the next one?
- *  Invariant: the cache is read once, when the request is taken in; what it leaves appears at the moment the rules name,
- *  or not at all. Nothing here outlives a request but hashes, and in slots the prompts themselves.
+/** What does a request read, what is the miss reason, and what does it leave for the next one?
+ *  Invariant: the cache is read once, when the request is admitted; what the request leaves appears at the moment the
+ *  rules name, or not at all. Only hashes outlive a request, and in slots the prompts themselves.
  *  Elsewhere: where to look (plan-*.ts), entries (entries.ts), money (../bill.ts). */
 
 import type { ReadBlock } from "../body.ts";
-import { type Place, type Rendered, renderAfter } from "../prompt/index.ts";
+import { type PrefixEnd, type Rendered, renderAfter } from "../prompt/index.ts";
 import type { CacheRules, RoutingRules } from "../rules/index.ts";
 import type { TokenRule } from "../tokens.ts";
 import { Entries, type Lookup, type PendingWrites } from "./entries.ts";
-import type { CachingAsked, Miss, Plan, Planned, Write } from "./plan.ts";
-import { type AutomaticCache, keptOf, lifetimeOf, placesIn, planAutomatic } from "./plan-automatic.ts";
+import type { CachePlan, CachePlanResult, CachingSettings, Miss, PlannedWrite } from "./plan.ts";
+import { type AutomaticCache, endsIn, lifetimeOf, planAutomatic, writesFor } from "./plan-automatic.ts";
 import { planEndings } from "./plan-endings.ts";
 import { planMarkers } from "./plan-markers.ts";
 import { Slots } from "./slots.ts";
 
 export type CacheRequest = {
   readonly rendered: Rendered;
-  readonly asked: CachingAsked;
+  readonly asked: CachingSettings;
   readonly rules: CacheRules;
   readonly startedAt: number;
   readonly sequence: number;
   readonly tokenRule: TokenRule;
 };
 
-export type Taken = {
+export type CacheResult = {
   readonly ok: true;
   readonly read: number;
   readonly expected: number;
   readonly miss: Miss | undefined;
-  /** What is written behind the read. */
-  readonly writes: readonly Write[];
-  /** What the same prompt would read, sent again while all this lives. */
+  /** What is written after the read. */
+  readonly writes: readonly PlannedWrite[];
+  /** What the same prompt would read if it were sent again while all this lives. */
   readonly nextRead: number;
   /** The first event is about to be sent. */
   readonly begin: (now: number) => void;
-  /** Nothing more is sent; `said` is what a complete answer said. */
+  /** Nothing more is sent; `said` is the content of a complete answer. */
   readonly end: (now: number, said?: readonly ReadBlock[]) => void;
 };
 
-export type NotTaken = { readonly ok: false; readonly message: string };
+export type CacheRefusal = { readonly ok: false; readonly message: string };
 
 export class Caching {
   readonly #machines = new Machines();
   readonly #slots = new Map<number, Slots>();
-  /** Places of all prompts seen, where what two of them have in common is kept. */
+  /** Ends of all prompts seen so far, if the provider caches what two of them have in common. */
   readonly #seen = new Set<string>();
 
-  /** Resolves when a request under these rules may be taken in; undefined if it may be now. */
+  /** Resolves when a request under these rules may be admitted; undefined if it may be now. */
   room({ slots }: CacheRules): Promise<void> | undefined {
     return slots === "none" ? undefined : this.#slotsOf(slots.count).room();
   }
 
-  take(request: CacheRequest): Taken | NotTaken {
+  take(request: CacheRequest): CacheResult | CacheRefusal {
     const { rules } = request;
     if (rules.slots !== "none") return this.#takeSlot(request, rules.slots);
     const planned = planFor(request);
@@ -64,7 +64,7 @@ export class Caching {
     return known;
   }
 
-  #takeSlot({ rendered, asked, tokenRule }: CacheRequest, rules: Exclude<CacheRules["slots"], "none">): Taken {
+  #takeSlot({ rendered, asked, tokenRule }: CacheRequest, rules: Exclude<CacheRules["slots"], "none">): CacheResult {
     const { blocks, tokens } = rendered;
     const seated = this.#slotsOf(rules.count).take(asked.off ? [] : blocks, rules, asked.slot);
     const last = blocks.at(-1);
@@ -81,7 +81,7 @@ export class Caching {
     };
   }
 
-  #takeEntries(request: CacheRequest, plan: Plan): Taken {
+  #takeEntries(request: CacheRequest, plan: CachePlan): CacheResult {
     const { rules, startedAt, sequence, asked, rendered } = request;
     const { found, entries } = this.#look(request, plan);
     const by = { startedAt, sequence };
@@ -102,8 +102,8 @@ export class Caching {
     };
   }
 
-  /** Looks on the machine of this request; one that others of its kind have filled up is not its own. */
-  #look(request: CacheRequest, plan: Plan): { readonly found: Lookup; readonly entries: Entries } {
+  /** Looks on the machine of this request. If requests of its kind have filled that machine, it goes to another one. */
+  #look(request: CacheRequest, plan: CachePlan): { readonly found: Lookup; readonly entries: Entries } {
     const { rules, startedAt, rendered } = request;
     const key = rendered.blocks.find(({ tokens }) => tokens > 0)?.hash ?? rendered.root;
     const machine = rules.routing === "none" ? 0 : this.#machines.route(key, startedAt, rules.routing);
@@ -115,8 +115,8 @@ export class Caching {
     return { found: { ...found, expected: atHome, miss: { cause: "overflowed", words } }, entries };
   }
 
-  /** What this prompt and an earlier one have in common becomes an entry of its own, where the rules say so. */
-  #sharedWrites({ rules, asked }: CacheRequest, { places }: Plan): readonly Write[] {
+  /** The common part of this prompt and an earlier one becomes its own entry, if the rules say so. */
+  #sharedWrites({ rules, asked }: CacheRequest, { places }: CachePlan): readonly PlannedWrite[] {
     const { automatic } = rules;
     if (automatic === "none" || automatic.keeps !== "units" || asked.off) return [];
     const at = places.findLastIndex(({ hash }) => this.#seen.has(hash));
@@ -126,29 +126,29 @@ export class Caching {
     return end < rules.minimumPrefix || at < 0 || isLast ? [] : [{ at, end, lifetimeMs: lifetimeOf(automatic, asked) }];
   }
 
-  /** Keeps the answer behind its prompt, where the rules say so. It must not hold on to the prompt meanwhile. */
+  /** Caches the answer after its prompt, if the rules say so. It must not keep the prompt in memory meanwhile. */
   #answerWrites(
     { rules, asked, tokenRule, ...request }: CacheRequest,
     entries: Entries,
-    last: Place | undefined,
-  ): Keep {
+    last: PrefixEnd | undefined,
+  ): KeepAnswer {
     const { automatic, minimumPrefix } = rules;
     if (automatic === "none" || !automatic.keepsOutput || asked.off || last === undefined) return () => undefined;
     const by = { startedAt: request.startedAt, sequence: request.sequence };
     const lifetimeMs = lifetimeOf(automatic, asked);
     const seen = this.#seen;
     return (said, readableFrom) => {
-      const places = placesIn(renderAfter(said, last, tokenRule), last, automatic);
+      const places = endsIn(renderAfter(said, last, tokenRule), last, automatic);
       for (const { hash } of automatic.keeps === "units" ? places : []) seen.add(hash);
-      const writes = keptOf(places, { automatic, lifetimeMs }).filter(({ end }) => end >= minimumPrefix);
+      const writes = writesFor(places, { automatic, lifetimeMs }).filter(({ end }) => end >= minimumPrefix);
       entries.commit(entries.beginWrites(places, writes, by), readableFrom);
     };
   }
 }
 
-type Keep = (said: readonly ReadBlock[], readableFrom: number) => void;
+type KeepAnswer = (said: readonly ReadBlock[], readableFrom: number) => void;
 
-const nothing: Plan = {
+const emptyPlan: CachePlan = {
   places: [],
   looks: [],
   writes: [],
@@ -156,9 +156,9 @@ const nothing: Plan = {
   unseen: () => ({ cause: "no marker there", words: "was not looked for" }),
 };
 
-const planFor = ({ rendered, asked, rules }: CacheRequest): Planned => {
+const planFor = ({ rendered, asked, rules }: CacheRequest): CachePlanResult => {
   const { endings, automatic } = rules;
-  if (asked.off) return { ok: true, plan: nothing };
+  if (asked.off) return { ok: true, plan: emptyPlan };
   if (endings !== "none") return { ok: true, plan: planEndings(rendered, asked, { ...rules, endings }) };
   const marks = rules.markers !== "ignored" && (asked.markers > 0 || asked.last !== undefined);
   if (marks || automatic === "none") return planMarkers(rendered, asked, rules);
@@ -168,8 +168,8 @@ const planFor = ({ rendered, asked, rules }: CacheRequest): Planned => {
 
 type Published = { readonly entries: Entries; readonly pending: PendingWrites; readonly rules: CacheRules };
 
-/** Brings entries to be read at the moment the rules name. */
-const publisher = ({ entries, pending, rules }: Published, keep: Keep): Pick<Taken, "begin" | "end"> => {
+/** Makes entries readable at the moment the rules name. */
+const publisher = ({ entries, pending, rules }: Published, keep: KeepAnswer): Pick<CacheResult, "begin" | "end"> => {
   const { readable, settleMs } = rules;
   let published = false;
   const from = (now: number): number => (settleMs > 0 ? now + settleMs : Number.NEGATIVE_INFINITY);
@@ -201,7 +201,7 @@ export class Machines {
   readonly #entries: Entries[] = [];
   readonly #arrivals = new Map<string, number[]>();
 
-  /** The machine of a request, by how many like it came in the minute before. */
+  /** The machine of a request, by how many requests like it came in the minute before. */
   route(key: string, now: number, { perMinute }: RoutingRules): number {
     const recent = (this.#arrivals.get(key) ?? []).filter((at) => at > now - MINUTE);
     const machine = Math.floor(recent.length / perMinute);

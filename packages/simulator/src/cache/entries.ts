@@ -1,25 +1,25 @@
-/** What does the cache hold, what does a request find in it, and why not more?
+/** What is in the cache, what does a request find there, and what is the miss reason?
  *  Invariant: a read never exceeds what some earlier request wrote on the same hash chain; an entry that is not
  *  readable yet is invisible; time comes in as an argument.
  *  Elsewhere: what is looked for (plan.ts), hashes (../prompt), money (../bill.ts). */
 
-import type { Place } from "../prompt/index.ts";
-import type { Look, Miss, Plan, Write } from "./plan.ts";
+import type { PrefixEnd } from "../prompt/index.ts";
+import type { CachePlan, Miss, PlannedLookup, PlannedWrite } from "./plan.ts";
 
 type Entry = {
   readonly tokens: number;
   /** The longest lifetime anyone asked for. */
   lifetimeMs: number;
   expiresAt: number;
-  /** Writers that have not brought it to be read. */
+  /** Writers that have not made it readable yet. */
   pending: number;
-  /** Undefined while nobody has. */
+  /** Undefined until it is readable. */
   readableFrom: number | undefined;
   writtenBy: number;
 };
 
 export type Lookup = {
-  /** Tokens read; the place the read ends at, or -1. */
+  /** Tokens read; the index at which the read ends, or -1. */
   readonly read: number;
   readonly at: number;
   /** What the best entry ever written on this chain would give if it were live, readable and found. */
@@ -45,7 +45,7 @@ export class Entries {
   readonly #entries = new Map<string, Entry>();
 
   /** Reads, and refreshes what was read. */
-  lookup(plan: Plan, terms: LookupTerms): Lookup {
+  lookup(plan: CachePlan, terms: LookupTerms): Lookup {
     const found = this.#find(plan, terms.startedAt);
     const at = found?.at ?? -1;
     if (found !== undefined) this.#refresh(plan, found, terms);
@@ -58,17 +58,21 @@ export class Entries {
     };
   }
 
-  /** What the best entry ever written would give, without a read. */
-  expected(plan: Plan): number {
+  /** What the best entry ever written would give, without reading it. */
+  expected(plan: CachePlan): number {
     return placeAt(plan, this.#best(plan))?.end ?? 0;
   }
 
-  #best({ places, reach }: Plan): number {
+  #best({ places, reach }: CachePlan): number {
     return places.findLastIndex(({ hash, end }) => end <= reach && this.#entries.has(hash));
   }
 
-  /** The writer is on its way; its entries become readable at commit. */
-  beginWrites(places: readonly Place[], writes: readonly Write[], by: Omit<PendingWrites, "keys">): PendingWrites {
+  /** The writer is in flight; its entries become readable at commit. */
+  beginWrites(
+    places: readonly PrefixEnd[],
+    writes: readonly PlannedWrite[],
+    by: Omit<PendingWrites, "keys">,
+  ): PendingWrites {
     const keys = writes.flatMap(({ at, lifetimeMs }) => {
       const place = places[at];
       if (place === undefined) return [];
@@ -117,12 +121,12 @@ export class Entries {
     return entry?.readableFrom !== undefined && entry.readableFrom <= now && entry.expiresAt > now ? entry : undefined;
   }
 
-  #find(plan: Plan, now: number): Look | undefined {
+  #find(plan: CachePlan, now: number): PlannedLookup | undefined {
     for (const look of plan.looks) if (this.#live(placeAt(plan, look.at)?.hash ?? "", now) !== undefined) return look;
     return undefined;
   }
 
-  #refresh(plan: Plan, found: Look, { startedAt, mixedRefresh, refreshBelowRead }: LookupTerms): void {
+  #refresh(plan: CachePlan, found: PlannedLookup, { startedAt, mixedRefresh, refreshBelowRead }: LookupTerms): void {
     const refreshed = refreshBelowRead ? plan.places.slice(0, found.at + 1) : [placeAt(plan, found.at)];
     for (const place of refreshed) {
       const entry = place && this.#live(place.hash, startedAt);
@@ -132,7 +136,7 @@ export class Entries {
     }
   }
 
-  #missAt(plan: Plan, at: number, { startedAt: now, readable }: LookupTerms): Miss | undefined {
+  #missAt(plan: CachePlan, at: number, { startedAt: now, readable }: LookupTerms): Miss | undefined {
     const place = placeAt(plan, at);
     const entry = place && this.#entries.get(place.hash);
     if (entry === undefined) return undefined;
@@ -152,4 +156,4 @@ export class Entries {
 
 const progress = { "at-once": "arrived", "first-event": "begun to answer", complete: "finished its answer" };
 
-const placeAt = (plan: Plan, at: number): Place | undefined => (at < 0 ? undefined : plan.places[at]);
+const placeAt = (plan: CachePlan, at: number): PrefixEnd | undefined => (at < 0 ? undefined : plan.places[at]);

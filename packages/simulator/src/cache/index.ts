@@ -1,4 +1,4 @@
-/** What is kept of prompts, and what a request finds of it. */
+/** What is cached of prompts, and what a request finds of it. */
 
-export { Caching, type Taken } from "./caching.ts";
-export type { CachingAsked, Miss, MissCause, Write } from "./plan.ts";
+export { type CacheResult, Caching } from "./caching.ts";
+export type { CachingSettings, Miss, MissCause, PlannedWrite } from "./plan.ts";

@@ -1,20 +1,23 @@
-/** Where does a provider look and write that caches by itself, at counts of tokens or at ends of blocks?
- *  Invariant: places below the minimum are neither read nor kept.
- *  Elsewhere: places inside blocks (../prompt), what is found and written (entries.ts). */
+/** Where does an automatic cache look and write: at token counts or at the ends of blocks?
+ *  Invariant: prefixes below the minimum are neither read nor cached.
+ *  Elsewhere: positions inside blocks (../prompt), what is found and written (entries.ts). */
 
-import { cutsOf, type Place, type Rendered, type RenderedBlock, type Start } from "../prompt/index.ts";
+import { cutsOf, type PrefixEnd, type Rendered, type RenderedBlock, type Start } from "../prompt/index.ts";
 import type { AutomaticRules, CacheRules } from "../rules/index.ts";
-import type { CachingAsked, Plan, Write } from "./plan.ts";
+import type { CachePlan, CachingSettings, PlannedWrite } from "./plan.ts";
 
 export type AutomaticCache = CacheRules & { readonly automatic: AutomaticRules };
 
 /** Everywhere an entry could end in these blocks. */
-export const placesIn = (blocks: readonly RenderedBlock[], start: Start, { step }: AutomaticRules): readonly Place[] =>
-  step === "block" ? blocks.filter(({ tokens }) => tokens > 0) : cutsOf(blocks, start, step);
+export const endsIn = (
+  blocks: readonly RenderedBlock[],
+  start: Start,
+  { step }: AutomaticRules,
+): readonly PrefixEnd[] => (step === "block" ? blocks.filter(({ tokens }) => tokens > 0) : cutsOf(blocks, start, step));
 
-export const planAutomatic = (rendered: Rendered, asked: CachingAsked, rules: AutomaticCache): Plan => {
+export const planAutomatic = (rendered: Rendered, asked: CachingSettings, rules: AutomaticCache): CachePlan => {
   const { automatic, minimumPrefix } = rules;
-  const places = placesIn(rendered.blocks, { hash: rendered.root, end: 0 }, automatic);
+  const places = endsIn(rendered.blocks, { hash: rendered.root, end: 0 }, automatic);
   const reach = automatic.lastTokenComputed ? rendered.tokens - 1 : rendered.tokens;
   const lifetimeMs = lifetimeOf(automatic, asked);
   const looks = places
@@ -24,7 +27,7 @@ export const planAutomatic = (rendered: Rendered, asked: CachingAsked, rules: Au
   return {
     places,
     looks,
-    writes: keptOf(places, { automatic, lifetimeMs }).filter(({ end }) => end >= minimumPrefix),
+    writes: writesFor(places, { automatic, lifetimeMs }).filter(({ end }) => end >= minimumPrefix),
     reach,
     ...(rendered.tokens < minimumPrefix
       ? {
@@ -34,18 +37,21 @@ export const planAutomatic = (rendered: Rendered, asked: CachingAsked, rules: Au
           },
         }
       : {}),
-    // Whatever was kept is looked for, unless the minimum has been raised since.
+    // Everything that was cached is looked for, unless the minimum has been raised since.
     unseen: () => ({ cause: "below minimum", words: `is shorter than ${minimumPrefix} tokens` }),
   };
 };
 
-export const lifetimeOf = ({ lifetimeMs, retention }: AutomaticRules, { retention: asked }: CachingAsked): number =>
+export const lifetimeOf = ({ lifetimeMs, retention }: AutomaticRules, { retention: asked }: CachingSettings): number =>
   (asked === undefined ? undefined : retention[asked]) ?? lifetimeMs;
 
 type KeptTerms = { readonly automatic: AutomaticRules; readonly lifetimeMs: number };
 
-/** Every place, or of units the last one and those at fixed intervals. */
-export const keptOf = (places: readonly Place[], { automatic, lifetimeMs }: KeptTerms): readonly Write[] => {
+/** Every position; for units only the last one and those at fixed intervals. */
+export const writesFor = (
+  places: readonly PrefixEnd[],
+  { automatic, lifetimeMs }: KeptTerms,
+): readonly PlannedWrite[] => {
   const { keeps, interval } = automatic;
   const all = places.map(({ end }, at) => ({ at, end, lifetimeMs }));
   if (keeps === "all") return all;

@@ -1,18 +1,19 @@
-/** Where does a provider look and write that lets entries end at breakpoints and, by itself, at ends of messages?
- *  Invariant: what is written is among what is looked up, so the same request again reads all it wrote.
- *  Elsewhere: which messages have an end that counts (../wires), what is found and written (entries.ts). */
+/** Where does a provider look and write if entries end at breakpoints and, automatically, at message ends?
+ *  Invariant: everything that is written is also looked up, so the same request reads all it wrote when it is sent
+ *  again.
+ *  Elsewhere: which message ends count (../wires), what is found and written (entries.ts). */
 
 import type { Ttl } from "@prefork/wire";
 import type { Rendered } from "../prompt/index.ts";
 import type { CacheRules, EndingRules } from "../rules/index.ts";
-import type { CachingAsked, Plan, Write } from "./plan.ts";
+import type { CachePlan, CachingSettings, PlannedWrite } from "./plan.ts";
 import { lifetime, markersIn } from "./plan-markers.ts";
 
 export const planEndings = (
   rendered: Rendered,
-  asked: CachingAsked,
+  asked: CachingSettings,
   rules: CacheRules & { readonly endings: EndingRules },
-): Plan => {
+): CachePlan => {
   const { endings: limits, minimumPrefix, defaultTtl } = rules;
   const implicit = asked.mode !== "explicit";
   const marks = markersIn(rendered);
@@ -27,11 +28,11 @@ export const planEndings = (
       limits,
     ),
     ...ends.slice(-1 - limits.earlierEndings),
-    // The end of the opening instructions is looked up however far back it is.
+    // The end of the opening instructions is always looked up, however far back it is.
     ...ends.slice(0, 1).filter((at) => rendered.blocks[at]?.level === "system"),
   ];
   const own = marks.slice(implicit ? 1 - limits.maxWrites : -limits.maxWrites).map(({ index }) => index);
-  const candidates = unique([...own, ...ends.slice(-1)]).map((at): Write => {
+  const candidates = unique([...own, ...ends.slice(-1)]).map((at): PlannedWrite => {
     const ttl = ttlAt.get(at) ?? defaultTtl;
     return { at, end: rendered.blocks[at]?.end ?? 0, ttl, lifetimeMs: lifetime(ttl, rules) };
   });

@@ -6,7 +6,7 @@ import type { Ttl } from "@prefork/wire";
 import { dotted } from "../body.ts";
 import type { Rendered, RenderedBlock } from "../prompt/index.ts";
 import type { CacheRules } from "../rules/index.ts";
-import type { CachingAsked, Look, Plan, Planned } from "./plan.ts";
+import type { CachePlan, CachePlanResult, CachingSettings, PlannedLookup } from "./plan.ts";
 
 type Breakpoint = {
   /** Index into the rendered blocks. */
@@ -15,7 +15,7 @@ type Breakpoint = {
   readonly end: number;
 };
 
-/** Can the automatic marker stand on this block? */
+/** Can this block carry the automatic marker? */
 const cacheable = (block: RenderedBlock): boolean =>
   block.kind !== "settings" &&
   block.kind !== "thinking" &&
@@ -25,7 +25,7 @@ const cacheable = (block: RenderedBlock): boolean =>
 const isServerResult = (block: RenderedBlock): boolean =>
   block.kind !== "tool_result" && block.kind.endsWith("_tool_result");
 
-export const planMarkers = (rendered: Rendered, asked: CachingAsked, rules: CacheRules): Planned => {
+export const planMarkers = (rendered: Rendered, asked: CachingSettings, rules: CacheRules): CachePlanResult => {
   const explicit = markersIn(rendered);
   const automatic = lastBreakpoint(rendered, asked.last);
   const taken = automatic === undefined ? undefined : explicit.find(({ index }) => index === automatic.index);
@@ -48,7 +48,7 @@ export const planMarkers = (rendered: Rendered, asked: CachingAsked, rules: Cach
   return { ok: true, plan: planOf(rendered, [...marked, ...serverResultBreakpoint(rendered, marked, rules)], rules) };
 };
 
-const planOf = ({ blocks, tokens }: Rendered, breakpoints: readonly Breakpoint[], rules: CacheRules): Plan => {
+const planOf = ({ blocks, tokens }: Rendered, breakpoints: readonly Breakpoint[], rules: CacheRules): CachePlan => {
   const { minimumPrefix, lookbackPositions } = rules;
   const last = breakpoints.at(-1);
   const writes = breakpoints
@@ -78,7 +78,7 @@ const planOf = ({ blocks, tokens }: Rendered, breakpoints: readonly Breakpoint[]
 export const markersIn = ({ blocks }: Rendered): readonly Breakpoint[] =>
   blocks.flatMap((block, index) => (block.marker === undefined ? [] : [{ index, ttl: block.marker, end: block.end }]));
 
-const refused = (message: string): Planned => ({ ok: false, message });
+const refused = (message: string): CachePlanResult => ({ ok: false, message });
 
 const placeOf = (rendered: Rendered, { index }: Breakpoint): string => dotted(rendered.blocks[index]?.path ?? "");
 
@@ -90,7 +90,7 @@ const lastBreakpoint = (rendered: Rendered, ttl: Ttl | undefined): Breakpoint | 
   return ttl === undefined || block === undefined ? undefined : { index, ttl, end: block.end };
 };
 
-/** The provider marks server-tool results by itself, but only behind the client's own markers. */
+/** The provider marks server-tool results by itself, but only after the client's own markers. */
 const serverResultBreakpoint = (
   rendered: Rendered,
   marked: readonly Breakpoint[],
@@ -103,19 +103,19 @@ const serverResultBreakpoint = (
   return block === undefined || index <= last.index ? [] : [{ index, ttl: rules.serverResultMarker, end: block.end }];
 };
 
-/** The last marker first; before each the blocks it looks back at. */
+/** Starts with the last marker; each is followed by the blocks it looks back at. */
 function* looksFrom(
   breakpoints: readonly Breakpoint[],
   blocks: readonly RenderedBlock[],
   rules: CacheRules,
-): Generator<Look> {
+): Generator<PlannedLookup> {
   for (const { index, ttl } of breakpoints.toReversed())
     for (const at of lookbackFrom(index, blocks, rules)) yield { at, lifetimeMs: lifetime(ttl, rules) };
 }
 
 const collapses = (kind: string): boolean => kind === "tool_use" || kind === "tool_result";
 
-/** The blocks a breakpoint looks at, nearest first: itself is the first position. */
+/** The blocks that a breakpoint looks at, nearest first. The breakpoint itself is the first position. */
 function* lookbackFrom(start: number, blocks: readonly RenderedBlock[], rules: CacheRules): Generator<number> {
   let left = rules.lookbackPositions;
   let previous = "";

@@ -1,6 +1,6 @@
-/** Which slot takes a prompt, and how much of it is already there?
- *  Invariant: a slot serves one request at a time; what it holds is its last prompt and the answer to it, and no other
- *  slot can use that.
+/** Which slot takes a prompt, and how much of the prompt is already there?
+ *  Invariant: a slot serves one request at a time; it contains its last prompt and the answer to it, and no other slot
+ *  can use that.
  *  Elsewhere: who waits for a slot (../server.ts). */
 
 import { commonTokens, type RenderedBlock } from "../prompt/index.ts";
@@ -9,11 +9,11 @@ import type { Miss } from "./plan.ts";
 
 type Slot = { tape: readonly RenderedBlock[]; busy: boolean; usedAt: number };
 
-export type Seated = {
+export type SlotLease = {
   readonly read: number;
   readonly expected: number;
   readonly miss: Miss | undefined;
-  /** Gives the slot back with what it now holds. */
+  /** Returns the slot with its new content. */
   readonly leave: (tape: readonly RenderedBlock[]) => void;
 };
 
@@ -26,12 +26,12 @@ export class Slots {
     this.#slots = Array.from({ length: count }, () => ({ tape: [], busy: false, usedAt: 0 }));
   }
 
-  /** Resolves when a slot may have become free; undefined while one is. */
+  /** Resolves when a slot may have become free; undefined if one is free. */
   room(): Promise<void> | undefined {
     return this.#slots.some(({ busy }) => !busy) ? undefined : this.#freed.promise;
   }
 
-  take(prompt: readonly RenderedBlock[], { similarity }: SlotRules, wanted?: number): Seated {
+  take(prompt: readonly RenderedBlock[], { similarity }: SlotRules, wanted?: number): SlotLease {
     const tokens = prompt.at(-1)?.end ?? 0;
     // The last token of a prompt is always computed.
     const held = this.#slots.map((slot, number) => ({
@@ -44,7 +44,8 @@ export class Slots {
     const oldest = free.toSorted((a, b) => a.slot.usedAt - b.slot.usedAt);
     const chosen = free.find(({ number }) => number === wanted) ?? similar[0] ?? oldest[0];
     const best = held.reduce((a, b) => (b.common > a.common ? b : a));
-    if (chosen === undefined) return { read: 0, expected: best.common, miss: elsewhere(best), leave: () => undefined };
+    if (chosen === undefined)
+      return { read: 0, expected: best.common, miss: otherSlotMiss(best), leave: () => undefined };
     const { slot, common } = chosen;
     slot.busy = true;
     this.#uses += 1;
@@ -52,7 +53,7 @@ export class Slots {
     return {
       read: common,
       expected: best.common,
-      miss: best.common > common ? elsewhere(best) : undefined,
+      miss: best.common > common ? otherSlotMiss(best) : undefined,
       leave: (tape) => {
         slot.tape = tape;
         slot.busy = false;
@@ -64,7 +65,7 @@ export class Slots {
   }
 }
 
-const elsewhere = ({ number, common, slot }: { number: number; common: number; slot: Slot }): Miss => ({
+const otherSlotMiss = ({ number, common, slot }: { number: number; common: number; slot: Slot }): Miss => ({
   cause: "in another slot",
   words: `${common} tokens of this prompt are in slot ${number}${slot.busy ? ", which was busy" : ""}; slots share nothing`,
 });

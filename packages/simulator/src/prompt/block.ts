@@ -1,6 +1,6 @@
 /** Which text of a block is in the cache key, and which text is counted?
- *  Invariant: cache_control, absent and null fields, and the spelling of a block (string or array) never show;
- *  the key order of free JSON (tool inputs, schemas) always does.
+ *  Invariant: cache_control, absent and null fields, and the form of a block (string or array) are never in the key;
+ *  the key order of free JSON (tool inputs, schemas) always is.
  *  Elsewhere: chaining blocks (render.ts), counting (../tokens.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
@@ -8,7 +8,7 @@ import { INTEGER_KEY_MARK, isObject, objectOf, type ReadBlock, readResultContent
 import type { CountedBlock } from "../tokens.ts";
 
 export type Field = {
-  /** Its name in the key: the same for all spellings. */
+  /** Its name in the key, the same in every format. */
   readonly name: string;
   /** Where the client wrote it, under the block's path. */
   readonly shown: string;
@@ -17,7 +17,7 @@ export type Field = {
 
 const freeJson = new Set(["input", "input_schema", "input_examples", "parameters", "parametersJsonSchema"]);
 
-/** JSON text that ignores key order, nulls and markers, except below the fields whose order a model sees. */
+/** JSON text that ignores key order, nulls and markers, except inside the fields whose key order a model sees. */
 export const canonical = (value: Json, name = ""): string => {
   if (freeJson.has(name) || typeof value !== "object" || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${(value as readonly Json[]).map((item) => canonical(item)).join(",")}]`;
@@ -31,7 +31,7 @@ export const canonical = (value: Json, name = ""): string => {
 
 const isDirectCaller = (value: Json): boolean => isObject(value) && value.type === "direct";
 
-/** A field whose value says no more than its absence. */
+/** A field whose value means the same as its absence. */
 const saysNothing = (name: string, value: Json | undefined): boolean =>
   value === undefined ||
   value === null ||
@@ -115,7 +115,7 @@ const countedDocument = (block: JsonObject): CountedBlock => {
     : { kind: "document", text: title, images: 0, documents: 1 };
 };
 
-/** What the token rule sees of a block of content, sent or answered. */
+/** What the token rule sees of a content block, sent or answered. */
 export const countedBlock = (block: JsonObject): CountedBlock => {
   const kind = stringOf(block.type);
   switch (kind) {
@@ -141,11 +141,11 @@ export const countedBlock = (block: JsonObject): CountedBlock => {
   }
 };
 
-/** The same of a block as it was read, with a call's input in the client's letters. */
+/** The same for a block as it was read, with a call's input as the client wrote it. */
 export const countedRead = ({ block, verbatim }: ReadBlock): CountedBlock =>
   verbatim === undefined ? countedBlock(block) : plain(stringOf(block.type), verbatim);
 
-/** The text of a block that can be shared in part; undefined for what is shared as a whole or not at all. */
+/** The text of a block that can be shared partly; undefined if it is shared as a whole or not at all. */
 export const contentOf = (read: ReadBlock): string | undefined => {
   const { block } = read;
   const isText = isPlainText(block) || block.type === "thinking" || block.type === "tool_use";
@@ -156,7 +156,7 @@ export const contentOf = (read: ReadBlock): string | undefined => {
 
 const contentFields = /^(?:text|thinking|input|content\[.*)$/;
 
-/** Everything in a block's key but that text. */
+/** Everything in a block's key except that text. */
 export const structureOf = (fields: readonly Field[]): readonly Field[] =>
   fields.filter(({ name }) => !contentFields.test(name));
 

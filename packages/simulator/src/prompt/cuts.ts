@@ -1,20 +1,20 @@
-/** Where inside a prompt can an entry end that ends at a count of tokens, not at a block?
- *  Invariant: two prompts have the same hash at a place exactly when they agree in every token up to it, and in whose
- *  words those tokens are. A block that cannot be shared in part agrees as a whole or not at all.
- *  Elsewhere: hashes at the ends of blocks (render.ts), which of these places are kept (../cache). */
+/** Where inside a prompt can an entry end at a token count instead of at a block?
+ *  Invariant: two prompts have the same hash at a position exactly when they agree in every token up to it, and in who
+ *  said those tokens. A block that cannot be shared partly agrees as a whole or not at all.
+ *  Elsewhere: hashes at the ends of blocks (render.ts), which of these positions are cached (../cache). */
 
 import { createHash, hash } from "node:crypto";
 import { BYTES_PER_TOKEN } from "../tokens.ts";
 import type { RenderedBlock } from "./render.ts";
 
 /** An end of a prefix. */
-export type Place = { readonly hash: string; readonly end: number; readonly path: string };
+export type PrefixEnd = { readonly hash: string; readonly end: number; readonly path: string };
 
 export type Start = Pick<RenderedBlock, "hash" | "end">;
 
-/** The places at every multiple of `step` tokens behind `start`. */
-export const cutsOf = (blocks: readonly RenderedBlock[], start: Start, step: number): readonly Place[] => {
-  const places: Place[] = [];
+/** The positions at every multiple of `step` tokens after `start`. */
+export const cutsOf = (blocks: readonly RenderedBlock[], start: Start, step: number): readonly PrefixEnd[] => {
+  const places: PrefixEnd[] = [];
   let before = start;
   for (const block of blocks) {
     const firstCut = (Math.floor(before.end / step) + 1) * step;
@@ -26,7 +26,7 @@ export const cutsOf = (blocks: readonly RenderedBlock[], start: Start, step: num
 
 type Steps = { readonly firstCut: number; readonly step: number };
 
-function* cutsIn(block: RenderedBlock, before: Start, { firstCut, step }: Steps): Generator<Place> {
+function* cutsIn(block: RenderedBlock, before: Start, { firstCut, step }: Steps): Generator<PrefixEnd> {
   const { content, path } = block;
   if (content === undefined) {
     for (let end = firstCut; end <= block.end; end += step)
@@ -44,13 +44,13 @@ function* cutsIn(block: RenderedBlock, before: Start, { firstCut, step }: Steps)
   }
 }
 
-/** Where token number `count` ends: every four bytes, if that is how the block was counted, else evenly. */
+/** Where token number `count` ends: every four bytes if that is how the block was counted, otherwise evenly. */
 const byteAt = (length: number, tokens: number, count: number): number =>
   Math.ceil(length / BYTES_PER_TOKEN) === tokens
     ? Math.min(length, count * BYTES_PER_TOKEN)
     : Math.floor((length * count) / tokens);
 
-/** How many tokens two prompts have in common from their start. */
+/** How many tokens two prompts share from their start. */
 export const commonTokens = (a: readonly RenderedBlock[], b: readonly RenderedBlock[]): number => {
   let common = 0;
   for (const [index, block] of a.entries()) {
@@ -62,13 +62,13 @@ export const commonTokens = (a: readonly RenderedBlock[], b: readonly RenderedBl
   return common;
 };
 
-/** Of two blocks that follow the same prompt and differ. */
+/** For two blocks that follow the same prompt and differ. */
 const commonInside = (a: RenderedBlock, b: RenderedBlock): number => {
   if (a.content === undefined || b.content === undefined || a.opening !== b.opening) return 0;
   const [left, right] = [Buffer.from(a.content), Buffer.from(b.content)];
   const most = Math.min(a.tokens, b.tokens);
   let [low, high] = [0, most];
-  // The longest number of tokens whose bytes agree: agreement only ends once, so halving finds it.
+  // Binary search for the longest agreement, which ends only once.
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
     const [ours, theirs] = [byteAt(left.length, a.tokens, middle), byteAt(right.length, b.tokens, middle)];

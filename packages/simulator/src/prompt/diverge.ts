@@ -1,13 +1,13 @@
-/** Where does a request part from the best earlier one?
+/** Where does a request diverge from the best earlier one?
  *  Invariant: every rendered block is remembered once, however many requests share it; no body is kept.
  *  Elsewhere: the hashes (render.ts), what the divergence cost (../cache). */
 
 import type { Rendered, RenderedBlock } from "./render.ts";
 
-type Seen = {
+type SeenBlock = {
   /** The block that most recently followed this one. */
   next: { readonly kind: string; readonly role: string; readonly digests: RenderedBlock["digests"] } | undefined;
-  /** Some request ended here. */
+  /** A request ended here. */
   ended: boolean;
 };
 
@@ -19,9 +19,9 @@ export type Divergence = {
 };
 
 export class Lineages {
-  readonly #seen = new Map<string, Seen>();
+  readonly #seen = new Map<string, SeenBlock>();
 
-  /** Null when the request extends an earlier one, is a part of it, or is the first of its partition. */
+  /** Null if the request extends an earlier one, is part of it, or is the first of its partition. */
   firstDivergence(rendered: Rendered, partition: string): Divergence | null {
     let at = this.#seen.get(partition);
     for (const [index, block] of rendered.blocks.entries()) {
@@ -46,16 +46,16 @@ export class Lineages {
     at.ended = true;
   }
 
-  #node(key: string): Seen {
+  #node(key: string): SeenBlock {
     const known = this.#seen.get(key);
     if (known !== undefined) return known;
-    const fresh: Seen = { next: undefined, ended: false };
+    const fresh: SeenBlock = { next: undefined, ended: false };
     this.#seen.set(key, fresh);
     return fresh;
   }
 }
 
-const differingField = (block: RenderedBlock, other: NonNullable<Seen["next"]>): string => {
+const differingField = (block: RenderedBlock, other: NonNullable<SeenBlock["next"]>): string => {
   if (block.role !== other.role || block.kind !== other.kind) return "";
   const theirs = new Map(other.digests);
   const different = block.digests.find(([shown, digest]) => theirs.get(shown) !== digest);

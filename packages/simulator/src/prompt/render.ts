@@ -1,8 +1,8 @@
-/** What prompt does a request render to, block by block, and which hash stands behind each block?
- *  Invariant: hash i covers everything rendered up to block i and nothing else; markers and what is in no key are never
- *  in it; two requests share a prefix exactly as far as their hashes agree.
- *  Elsewhere: what a wire reads (prompt.ts), the text of one block (block.ts), places inside a block (cuts.ts), where
- *  entries are written (../cache). */
+/** What prompt does a request render to, block by block, and what is the hash after each block?
+ *  Invariant: hash i covers everything rendered up to block i and nothing else; markers and anything outside the key
+ *  are never in it; two requests share a prefix exactly as far as their hashes agree.
+ *  Elsewhere: what a wire format reads (prompt.ts), the text of one block (block.ts), positions inside a block
+ *  (cuts.ts), where entries are written (../cache). */
 
 import { hash } from "node:crypto";
 import type { Json, JsonObject, Ttl } from "@prefork/wire";
@@ -23,7 +23,7 @@ import type { Parameters, ReadPrompt } from "./prompt.ts";
 
 export type RenderedBlock = {
   readonly level: Level;
-  /** `settings` for the parameters that open a level; they hold no tokens and are no position. */
+  /** `settings` for the parameters that open a level; they have no tokens and are not a position. */
   readonly kind: string;
   readonly role: string;
   readonly path: string;
@@ -34,9 +34,9 @@ export type RenderedBlock = {
   readonly marker?: Ttl;
   readonly ending?: true;
   readonly digests: readonly (readonly [shown: string, digest: string])[];
-  /** Path of the earlier thinking left out just before this block. */
+  /** Path of the earlier thinking that was dropped just before this block. */
   readonly strippedBefore?: string;
-  /** What stands before its text in the key, and the text, where it may be shared in part. */
+  /** What comes before its text in the key, and the text if it can be shared partly. */
   readonly opening: string;
   readonly content?: string;
 };
@@ -46,7 +46,7 @@ export type Rendered = {
   readonly tokens: number;
   /** Before the first block. */
   readonly root: string;
-  /** Each part by itself, for the provider's own comparison of two requests. */
+  /** Each part separately, for the provider's own comparison of two requests. */
   readonly fingerprint: Fingerprint;
 };
 
@@ -85,7 +85,7 @@ export const render = (prompt: ReadPrompt, terms: RenderTerms): Rendered => {
   return { blocks, root, tokens: blocks.at(-1)?.end ?? 0, fingerprint: fingerprintOf(parts, settings) };
 };
 
-/** What comes after a prompt that is already rendered: an answer, as it would come back. */
+/** What follows a prompt that is already rendered: an answer, as it would come back. */
 export const renderAfter = (
   said: readonly ReadBlock[],
   before: Pick<RenderedBlock, "hash" | "end">,
@@ -103,7 +103,7 @@ const chain = (pieces: readonly Piece[], before: Pick<RenderedBlock, "hash" | "e
     link = hash("sha256", `${link}${keyText(piece, piece.fields)}`);
     end += piece.tokens;
     const { fields, ...rest } = piece;
-    // Of a tool its whole definition is text.
+    // The whole definition of a tool is text.
     const opening = keyText(piece, piece.kind === "tool" ? [] : structureOf(fields));
     blocks.push({ ...rest, hash: link, end, digests: digestsOf(fields), opening });
   }
@@ -111,7 +111,7 @@ const chain = (pieces: readonly Piece[], before: Pick<RenderedBlock, "hash" | "e
 };
 
 const fingerprintOf = (parts: Record<Level, readonly Piece[]>, parameters: Parameters): Fingerprint => {
-  // Images and citations follow from the messages, so a change of theirs is a change of messages.
+  // Images and citations depend on the messages, so a change of theirs counts as a change of messages.
   const { images: _images, citations: _citations, ...rest } = parameters;
   const all = (pieces: readonly Piece[]): string =>
     hash("sha256", pieces.map((piece) => keyText(piece, piece.fields)).join(""));
@@ -122,17 +122,17 @@ const fingerprintOf = (parts: Record<Level, readonly Piece[]>, parameters: Param
   };
 };
 
-/** Lengths stand before values, so that no content can imitate a boundary. */
+/** Values are preceded by their length, so that no content can imitate a boundary. */
 const keyText = ({ level, role, kind }: Piece, fields: readonly Field[]): string =>
   `\n${level}/${role}/${kind}${fields.map((field) => `\n${field.name}:${field.value.length}:${field.value}`).join("")}`;
 
-/** One field alone needs no digest: if the block differs, that field does. */
+/** A single field needs no digest: if the block differs, that field does. */
 const digestsOf = (fields: readonly Field[]): RenderedBlock["digests"] =>
   fields.length === 1
     ? fields.map((field) => [field.shown, ""])
     : fields.map((field) => [field.shown, hash("sha1", field.value).slice(0, 16)]);
 
-/** Without those whose value says no more than their absence. */
+/** Without parameters whose value means the same as their absence. */
 const keptParameters = (given: Parameters, { defaults }: CacheRules): Parameters => {
   const kept: Partial<Record<KeyParameter, Json>> = {};
   for (const [name, value] of Object.entries(given) as [KeyParameter, Json | undefined][]) {
@@ -197,7 +197,7 @@ const piecesByLevel = (prompt: ReadPrompt, tokenRule: TokenRule): Record<Level, 
 const typeAsField = (tool: JsonObject): JsonObject =>
   tool.type === undefined ? tool : { ...tool, tool_type: tool.type };
 
-/** Messages before this index have lost their thinking, where the model keeps only the last turn's. */
+/** Messages before this index have lost their thinking, if the model keeps only the last turn's. */
 const thinkingKeptFrom = ({ messages, earlierThinking }: ReadPrompt): number =>
   earlierThinking === "keep-all"
     ? 0
@@ -205,7 +205,8 @@ const thinkingKeptFrom = ({ messages, earlierThinking }: ReadPrompt): number =>
         (message) => message.role === "user" && message.blocks.some(({ block }) => block.type !== "tool_result"),
       );
 
-/** Messages are flattened: a role change is in the key, a message boundary is not, so same-role turns merge. */
+/** Messages are flattened: a change of role is in the key but a message boundary is not, so turns of the same role
+ *  merge. */
 const messagePieces = (prompt: ReadPrompt, tokenRule: TokenRule): readonly Piece[] => {
   const keptFrom = thinkingKeptFrom(prompt);
   const pieces: Piece[] = [];

@@ -1,15 +1,15 @@
 /** Which cache rules does Anthropic apply to this model?
- *  Invariant: everything here is data; no rule is coded by model name anywhere else.
- *  Elsewhere: what the fields mean (rules.ts), prices (models.ts of the package). */
+ *  Invariant: everything here is data; no rule depends on a model name anywhere else.
+ *  Elsewhere: what the fields mean (rules.ts), prices (@prefork/wire). */
 
 import { DEFAULT_MODEL } from "@prefork/wire";
-import { own } from "../body.ts";
+import { ownEntry } from "../body.ts";
 import { resolveRules } from "./resolve.ts";
 import type { AcceptanceRules, ModelRules, ProviderRules, RuleOverrides, RuleTable } from "./rules.ts";
 
 const MINUTE = 60_000;
 
-/** Also what endpoints start from that speak this format and say nothing else. */
+/** Also the starting point for endpoints that speak this format and say nothing else. */
 export const anthropicCache: ProviderRules["cache"] = {
   order: ["tools", "system", "messages"],
   invalidation: {
@@ -73,7 +73,7 @@ const alwaysThinking: RuleOverrides = {
   accepts: { thinkingTypes: ["adaptive"], systemMessages: "accepted" },
 };
 
-/** Thinking's own default is not published for these, so no explicit value counts as absent. */
+/** The default of thinking is not published for these, so no explicit value counts as absent. */
 const unstatedThinking: RuleOverrides = {
   cache: { defaults: { effort: "high", speed: "standard", tool_choice: { type: "auto" } } },
 };
@@ -82,31 +82,31 @@ const older: RuleOverrides = {
   accepts: { thinkingTypes: ["enabled", "disabled"], prefill: true, samplingParameters: true },
 };
 
-const joined = (a: RuleOverrides, b: RuleOverrides): RuleOverrides => ({
+const mergeOverrides = (a: RuleOverrides, b: RuleOverrides): RuleOverrides => ({
   cache: { ...a.cache, ...b.cache },
   accepts: { ...a.accepts, ...b.accepts },
 });
 
-/** One row a model that differs from the provider's common rules. */
+/** One row per model that differs from the provider's common rules. */
 const anthropicModels: Readonly<Record<string, RuleOverrides>> = {
   "claude-fable-5": alwaysThinking,
   "claude-mythos-5": alwaysThinking,
-  "claude-fable-5-1": joined(alwaysThinking, { accepts: { forcedToolChoice: false, boundThinking: true } }),
-  "claude-mythos-5-1": joined(alwaysThinking, { accepts: { forcedToolChoice: false } }),
-  "claude-opus-5-5": joined(alwaysThinking, {
+  "claude-fable-5-1": mergeOverrides(alwaysThinking, { accepts: { forcedToolChoice: false, boundThinking: true } }),
+  "claude-mythos-5-1": mergeOverrides(alwaysThinking, { accepts: { forcedToolChoice: false } }),
+  "claude-opus-5-5": mergeOverrides(alwaysThinking, {
     cache: {
       defaults: { effort: "medium", speed: "standard", tool_choice: { type: "auto" }, thinking: { type: "adaptive" } },
     },
     accepts: { forcedToolChoice: false, boundThinking: true },
   }),
-  "claude-opus-5": joined(unstatedThinking, {
+  "claude-opus-5": mergeOverrides(unstatedThinking, {
     accepts: { thinkingTypes: ["adaptive", "disabled"], disabledThinkingUpTo: "high", systemMessages: "accepted" },
   }),
   "claude-opus-4-8": { accepts: { thinkingTypes: ["adaptive", "disabled"], systemMessages: "accepted" } },
   "claude-opus-4-7": { accepts: { thinkingTypes: ["adaptive", "disabled"], systemMessages: "unsupported-role" } },
   "claude-opus-4-6": { accepts: { samplingParameters: true } },
   "claude-sonnet-4-6": { accepts: { samplingParameters: true } },
-  "claude-sonnet-5-5": joined(unstatedThinking, {
+  "claude-sonnet-5-5": mergeOverrides(unstatedThinking, {
     accepts: {
       thinkingTypes: ["adaptive", "between_tools"],
       systemMessages: "accepted",
@@ -115,7 +115,9 @@ const anthropicModels: Readonly<Record<string, RuleOverrides>> = {
     },
   }),
   "claude-sonnet-5": unstatedThinking,
-  "claude-haiku-5-5": joined(unstatedThinking, { accepts: { systemMessages: "accepted", boundThinking: true } }),
+  "claude-haiku-5-5": mergeOverrides(unstatedThinking, {
+    accepts: { systemMessages: "accepted", boundThinking: true },
+  }),
   "claude-opus-4-5": older,
   "claude-opus-4-1": older,
   "claude-opus-4": older,
@@ -129,7 +131,7 @@ export const anthropic: ProviderRules = {
   cache: anthropicCache,
   accepts: anthropicAccepts,
   reports: { reasoning: "hidden", usage: [], timings: false, errorCode: "named", errorTypes: {} },
-  rowOf: (id) => own(anthropicModels, id) ?? {},
+  rowOf: (id) => ownEntry(anthropicModels, id) ?? {},
   models: /^claude-/,
   defaultModel: DEFAULT_MODEL,
 };

@@ -1,8 +1,8 @@
 /** Which cache rules does DashScope (Model Studio, Qwen) apply to this model?
- *  Invariant: data only. A request with markers uses the explicit cache, one without the implicit one; an entry of either
- *  exists once the answer is complete.
- *  Not documented, and read as the dearer: in which steps and for how long the implicit cache keeps (at ends of blocks,
- *  five minutes), and which settings are in the key (all).
+ *  Invariant: data only. A request with markers uses the explicit cache, one without markers the implicit one; an entry
+ *  of either exists once the answer is complete.
+ *  Not documented, so the more expensive reading applies: in which steps and for how long the implicit cache keeps
+ *  prompts (at the ends of blocks, five minutes), and which settings are in the key (all).
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";

@@ -1,8 +1,8 @@
 /** Which cache rules does DeepSeek apply to this model?
- *  Invariant: data only. Complete units of a prefix are kept on disk: at the end of a prompt, of an answer, and of what
- *  two prompts were seen to have in common.
- *  Not documented: how long building a unit takes (seconds: two here), how long one lives (hours to days: two hours
- *  here), and at which intervals units end inside a long prompt (none here; the note of 2024 has 64).
+ *  Invariant: data only. Complete units of a prefix are kept on disk: at the end of a prompt, of an answer, and of the
+ *  common part of two prompts.
+ *  Not documented: how long building a unit takes (seconds; two here), how long one lives (hours to days; two hours
+ *  here), and at which intervals units end inside a long prompt (none here; the note of 2024 says 64).
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
@@ -10,7 +10,7 @@ import { groupDefaults, HOUR, type Level, type ProviderRules } from "./rules.ts"
 
 const UNIT = 64;
 
-/** Nobody has published which settings are in the key: here all of them, and they lose everything. */
+/** It is not published which settings are in the key, so all of them are, and a change loses everything. */
 const everythingFrom = (level: Level): ProviderRules["cache"]["invalidation"] => ({
   model: level,
   speed: level,

@@ -1,7 +1,7 @@
-/** Which cache rules do engines have that people run themselves?
+/** Which cache rules do self-hosted engines have?
  *  Invariant: data only; nobody is billed, so what counts is what must be computed. Both always compute the last token.
- *  Left out: what is given up when memory is short, and what a server is told by its options (another block size, the
- *  state of slots kept in main memory); these are fields to override, or not simulated.
+ *  Left out: eviction when memory is short, and server options (another block size, slot state kept in main memory);
+ *  these are fields to override, or not simulated.
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
@@ -9,7 +9,7 @@ import { groupDefaults, type ProviderRules } from "./rules.ts";
 
 const cache: ProviderRules["cache"] = {
   ...anthropicCache,
-  // Tokens alone are in the key; a template may write how much to think into them.
+  // Only tokens are in the key, and a template may write the thinking level into them.
   invalidation: {
     ...anthropicCache.invalidation,
     speed: "none",
@@ -42,7 +42,7 @@ const usage: ProviderRules["reports"]["usage"] = [["prompt_tokens_details.cached
 
 const anyModel = { rowOf: () => ({}), models: "any", defaultModel: "local", free: true } as const;
 
-/** Full blocks of 16 tokens, which siblings of the same batch share as soon as they are allocated. */
+/** Full blocks of 16 tokens, which siblings in the same batch share as soon as they are allocated. */
 export const vllm: ProviderRules = {
   ...anyModel,
   cache: {
@@ -67,7 +67,7 @@ export const vllm: ProviderRules = {
   },
 };
 
-/** Each slot has what it computed last, and shares it with no other. How many there are is the server's option. */
+/** Each slot keeps what it computed last and shares it with no other. The number of slots is a server option. */
 export const llamaCpp: ProviderRules = {
   ...anyModel,
   cache: { ...cache, slots: groupDefaults.slots, readable: "complete" },

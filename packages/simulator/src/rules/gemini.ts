@@ -1,8 +1,9 @@
 /** Which cache rules does Gemini apply to this model?
- *  Invariant: data only. Prompts are kept by themselves without a promise, and held by name for a price an hour.
- *  Not documented, and read as the dearer: in which steps, for how long and from when on a prompt is kept by itself (at
- *  ends of parts, five minutes, once its answer is complete), and which settings are in the key (all of them).
- *  Elsewhere: what the fields mean (rules.ts), prompts that are held by name (../wires/gemini). */
+ *  Invariant: data only. Prompts are cached automatically without a promise, and stored by name for a price per hour.
+ *  Not documented, so the more expensive reading applies: in which steps, for how long and from when on a prompt is
+ *  cached automatically (at the ends of parts, five minutes, once its answer is complete), and which settings are in
+ *  the key (all of them).
+ *  Elsewhere: what the fields mean (rules.ts), stored prompts (../wires/gemini). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
 import { groupDefaults, type ProviderRules } from "./rules.ts";
@@ -31,11 +32,11 @@ export const gemini: ProviderRules = {
   cache,
   accepts: { ...anthropicAccepts, prefill: true, samplingParameters: true, callSignatures: true },
   reports: { reasoning: "hidden", usage: [], timings: false, errorCode: "named", errorTypes: {} },
-  // Users report that signatures are asked for from the third generation on.
+  // Users report that signatures are required from the third generation on.
   rowOf: (id) => (/^gemini-2/.test(id) ? { accepts: { callSignatures: false } } : {}),
   models: /^gemini-/,
   defaultModel: "gemini-3.8-flash",
 };
 
-/** Nothing is promised of what is kept by itself: here nothing is, and only what is held by name is read. */
+/** The automatic cache promises nothing, so here it keeps nothing, and only stored prompts are read. */
 export const geminiExplicit: ProviderRules = { ...gemini, cache: { ...cache, automatic: "none" } };

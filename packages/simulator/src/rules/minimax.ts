@@ -1,7 +1,9 @@
 /** Which cache rules does MiniMax apply to this model?
- *  Invariant: data only. Prompts are kept by themselves without a fee; models of the second generation take markers.
- *  Not documented, and read as the dearer: in which steps and from when on an entry can be read (at ends of blocks, once
- *  the answer is complete), how long one lives that was kept by itself ("varies with load": five minutes here).
+ *  Invariant: data only. Prompts are cached automatically without a fee; models of the second generation accept
+ *  markers.
+ *  Not documented, so the more expensive reading applies: in which steps and from when on an entry can be read (at the
+ *  ends of blocks, once the answer is complete), and how long an automatic entry lives ("varies with load"; five
+ *  minutes here).
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";

@@ -1,9 +1,10 @@
 /** Which cache rules does OpenAI apply to this model?
- *  Invariant: data only. From GPT-5.6 on entries end at breakpoints and ends of messages, and writing costs; before,
- *  prefixes are kept by themselves in steps, and writing is free.
- *  Not documented, and read as the dearer: when an entry can be read (like others who write at breakpoints, with the
- *  first event), what a write for twelve hours costs (no money is shown then), how long `in_memory` keeps. The guide and
- *  the vendor's types disagree on how many breakpoints are looked up: 2 and 50, or 80; the fewer are the default.
+ *  Invariant: data only. From GPT-5.6 on, entries end at breakpoints and message ends, and writing costs money; before
+ *  that, prefixes are cached automatically in steps, and writing is free.
+ *  Not documented, so the more expensive reading applies: when an entry can be read (with the first event, as for
+ *  others who write at breakpoints), what a 12-hour write costs (no money is shown then), how long `in_memory` lasts.
+ *  The guide and the vendor's types disagree on how many breakpoints are looked up: 2 and 50, or 80; the smaller number
+ *  is the default.
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
@@ -16,7 +17,7 @@ const cache: ProviderRules["cache"] = {
     verbosity: "tools",
     parallel_tool_calls: "tools",
     service_tier: "tools",
-    // The vendor names a choice of tools as a way to restrict them that keeps the cache.
+    // The vendor recommends a tool choice as a way to restrict tools without losing the cache.
     tool_choice: "none",
     thinking: "none",
     betas: "none",
@@ -62,7 +63,7 @@ const longSteps: RuleOverrides = {
   },
 };
 
-/** Calls with tools on Responses only, and always some effort. */
+/** Tool calls only on Responses, and never without effort. */
 const astra: RuleOverrides = { accepts: { chatTools: false, effortNone: false } };
 
 const isOlder = /^(?:gpt-[1-4]|gpt-5(?:\.[0-5])?(?![.\d])|chatgpt|o\d)/;
@@ -87,7 +88,7 @@ const reports: ProviderRules["reports"] = {
   errorTypes: {},
 };
 
-/** As the provider is: each model by its generation. */
+/** The provider as it is: each model by its generation. */
 export const openai: ProviderRules = {
   cache,
   accepts,
@@ -97,7 +98,7 @@ export const openai: ProviderRules = {
   defaultModel: "gpt-6-sol",
 };
 
-/** Every model as the older ones are. */
+/** Every model with the older rules. */
 export const openaiLegacy: ProviderRules = {
   ...openai,
   rowOf: (id) => (hasLongSteps.test(id) ? longSteps : older),

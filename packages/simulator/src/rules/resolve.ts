@@ -1,21 +1,21 @@
-/** Which rules hold for a model, after everything that was overridden?
- *  Invariant: a model without figures, and without a stand-in, gets the default model's rules and no prices: a price
- *  nobody published is not made up.
- *  Elsewhere: what each provider says (the other files of this folder). */
+/** Which rules apply to a model, after all overrides?
+ *  Invariant: a model without figures and without a stand-in gets the default model's rules and no prices: an
+ *  unpublished price is not invented.
+ *  Elsewhere: the rules of each provider (the other files of this folder). */
 
 import { type ModelFacts, modelFacts } from "@prefork/wire";
-import { own } from "../body.ts";
+import { ownEntry } from "../body.ts";
 import { groupDefaults, type ModelRules, type ProviderRules, type RuleTable } from "./rules.ts";
 
 /** Providers and gateways add dates, makers and stages to ids: `openai/gpt-6-sol`, `gpt-5.5-2026-04-23`, `…-preview`. */
-const bare = (model: string): string =>
+const bareModel = (model: string): string =>
   model
     .replace(/^[a-z][\w-]*\//, "")
     .replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2})$/, "")
     .replace(/-preview(?:-[\d-]+)?$/, "");
 
-/** A group as it is after each change in turn. */
-const grouped = <G extends object>(
+/** A group after each change in turn. */
+const mergeGroup = <G extends object>(
   initial: G | "none",
   changes: readonly (Partial<G> | "none" | undefined)[],
   defaults: G,
@@ -31,9 +31,11 @@ export const resolveRules = (provider: ProviderRules, model: string, table: Rule
   const facts = figures(model) ?? standIn;
   const base = facts ?? modelFacts(provider.defaultModel);
   const { models } = provider;
-  const row = provider.rowOf(models !== "any" && models.test(bare(model)) ? bare(model) : (base?.id ?? model));
+  const row = provider.rowOf(
+    models !== "any" && models.test(bareModel(model)) ? bareModel(model) : (base?.id ?? model),
+  );
   const all = table.overrides ?? {};
-  const single = own(table.byModel ?? {}, model) ?? {};
+  const single = ownEntry(table.byModel ?? {}, model) ?? {};
   const changes = [row.cache, all.cache, single.cache];
   const { endings, automatic, slots, routing } = provider.cache;
   return {
@@ -45,22 +47,22 @@ export const resolveRules = (provider: ProviderRules, model: string, table: Rule
       ...row.cache,
       ...all.cache,
       ...single.cache,
-      endings: grouped(
+      endings: mergeGroup(
         endings,
         changes.map((change) => change?.endings),
         groupDefaults.endings,
       ),
-      automatic: grouped(
+      automatic: mergeGroup(
         automatic,
         changes.map((change) => change?.automatic),
         groupDefaults.automatic,
       ),
-      slots: grouped(
+      slots: mergeGroup(
         slots,
         changes.map((change) => change?.slots),
         groupDefaults.slots,
       ),
-      routing: grouped(
+      routing: mergeGroup(
         routing,
         changes.map((change) => change?.routing),
         groupDefaults.routing,

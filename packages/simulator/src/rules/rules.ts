@@ -1,17 +1,18 @@
-/** What can be said of how a provider caches, what it accepts and how it reports?
- *  Invariant: everything here is data, and can be overridden field by field. Where a vendor is silent there is a switch,
- *  and the dearer reading is the default.
- *  Elsewhere: what each provider says (the other files of this folder), applying it (../prompt, ../cache, ../wires). */
+/** How a provider caches, what it accepts and how it reports, as data.
+ *  Invariant: everything can be overridden field by field. If a vendor is silent there is a switch, and the more
+ *  expensive reading is the default.
+ *  Elsewhere: the rules of each provider (the other files of this folder), applying them (../prompt, ../cache,
+ *  ../wires). */
 
 import type { Json, ModelFacts, Ttl } from "@prefork/wire";
 
-/** The formats a provider can be spoken to in: Anthropic's Messages, OpenAI's Responses and Chat Completions, Gemini's. */
+/** The wire formats: Anthropic's Messages, OpenAI's Responses and Chat Completions, Gemini's. */
 export type WireName = "messages" | "responses" | "chat" | "gemini";
 
-/** The levels of a prompt. Losing one loses all that are rendered after it. */
+/** The levels of a prompt. Losing one loses everything that is rendered after it. */
 export type Level = "tools" | "system" | "messages";
 
-/** Request parameters outside the three levels that can change the render. */
+/** Request parameters outside the three levels that can change the rendered prompt. */
 export type KeyParameter =
   | "model"
   | "speed"
@@ -30,42 +31,42 @@ export type KeyParameter =
 
 export type ThinkingType = "enabled" | "disabled" | "adaptive" | "between_tools";
 
-/** Where entries end by themselves, at the ends of messages, and how far back they are looked for. */
+/** Where automatic entries end, at message ends, and how far back they are looked for. */
 export type EndingRules = {
-  /** Places one request writes at most; in implicit mode one of them is the last ending. */
+  /** How many entries one request writes at most; in implicit mode one of them is at the last message end. */
   readonly maxWrites: number;
-  /** Of the client's own markers only the first so many and the latest so many are looked up. */
+  /** Only this many of the client's first markers, and this many of its latest, are looked up. */
   readonly firstMarkers: number;
   readonly latestMarkers: number;
-  /** Earlier endings that are looked up beside the last one. */
+  /** Earlier message ends that are looked up besides the last one. */
   readonly earlierEndings: number;
 };
 
-/** What is kept without being asked for. */
+/** What is cached without being asked for. */
 export type AutomaticRules = {
-  /** Entries end at every so many tokens; `block`: at the end of a block, where the vendor names no step. */
+  /** Entries end at every multiple of this many tokens; `block`: at the end of a block, if the vendor names no step. */
   readonly step: number | "block";
-  /** all: every such place. units: the end of the prompt, the end of the answer and prefixes that were seen twice, each
-   *  rounded down to a step; the rest only at every `interval` tokens. */
+  /** all: every such position. units: the end of the prompt, the end of the answer and prefixes that were seen twice,
+   *  each rounded down to a step; otherwise only every `interval` tokens. */
   readonly keeps: "all" | "units";
   readonly interval: number | "none";
   readonly lifetimeMs: number;
   /** Lifetimes that a request can ask for by name. */
   readonly retention: Readonly<Record<string, number>>;
-  /** The last token of a prompt is always computed, so that no prompt is read whole. */
+  /** The last token of a prompt is always computed, so no prompt is read completely. */
   readonly lastTokenComputed: boolean;
-  /** The answer is kept too, behind its prompt. */
+  /** The answer is cached too, after its prompt. */
   readonly keepsOutput: boolean;
 };
 
-/** A prompt is kept where it was computed, and found there alone. */
+/** A prompt is cached where it was computed, and found only there. */
 export type SlotRules = {
   readonly count: number;
-  /** A slot is chosen if more than this share of the prompt is in it, else the one that was used longest ago. */
+  /** A slot is chosen if it contains more than this share of the prompt; otherwise the least recently used one. */
   readonly similarity: number;
 };
 
-/** Entries live on single machines; above this rate requests of one prefix and key go to another one. */
+/** Entries are on single machines; above this rate, requests with the same prefix and key go to another machine. */
 export type RoutingRules = { readonly perMinute: number };
 
 /** How the cache of one model behaves. */
@@ -76,21 +77,23 @@ export type CacheRules = {
   readonly invalidation: Readonly<Record<KeyParameter, Level | "none">>;
   /** Values that render like an absent parameter. */
   readonly defaults: Readonly<Partial<Record<KeyParameter, Json>>>;
-  /** Where web-search and web-fetch tools enter the render: toggling them keeps the tools before that level. */
+  /** The level at which web-search and web-fetch tools are rendered: toggling them keeps the tools before that
+   *  level. */
   readonly webToolsLevel: Level;
-  /** What of the images is in the key of the messages. count: how many, so that adding one anywhere, also in a new
-   *  turn, loses them all, as the vendor's table says; presence: whether there is any; none: nothing but their blocks. */
+  /** What the key of the messages contains about images. count: their number, so that adding one anywhere, even in a
+   *  new turn, loses all messages, as the vendor's table says; presence: whether there are any; none: only their
+   *  blocks. */
   readonly images: "count" | "presence" | "none";
-  /** strict: too many are refused. latest: only the last `maxMarkers` take effect. ignored: none does. */
+  /** strict: too many are refused. latest: only the last `maxMarkers` take effect. ignored: none do. */
   readonly markers: "strict" | "latest" | "ignored";
   readonly maxMarkers: number;
   readonly lookbackPositions: number;
   /** runs: consecutive tool_use blocks are one position, and so are tool_result blocks; singly: each block is one. */
   readonly lookback: "runs" | "singly";
   readonly headCountsAsPositions: boolean;
-  /** Present where entries are found at markers and endings instead of by looking back. */
+  /** Present if entries are found at markers and message ends instead of by looking back. */
   readonly endings: EndingRules | "none";
-  /** For requests without a marker, where both exist. */
+  /** For requests without a marker, if the provider has both. */
   readonly automatic: AutomaticRules | "none";
   readonly slots: SlotRules | "none";
   readonly routing: RoutingRules | "none";
@@ -98,56 +101,57 @@ export type CacheRules = {
   readonly ttls: Readonly<Partial<Record<Ttl, number>>>;
   readonly defaultTtl: Ttl;
   readonly readable: "at-once" | "first-event" | "complete";
-  /** How long after that moment an entry is being built. */
+  /** How long an entry is still being built after that moment. */
   readonly settleMs: number;
-  /** A read through a marker of another lifetime extends the entry by the shorter of the two, or by the entry's own. */
+  /** A read through a marker with another lifetime extends the entry by the shorter of the two, or by the entry's
+   *  own. */
   readonly mixedRefresh: "shorter" | "entry";
   readonly refreshBelowRead: boolean;
   readonly isolation: "workspace" | "organization";
-  /** The field of a request whose value keeps entries apart: they are found under the same value only. */
+  /** The request field whose value separates entries: they are found only under the same value. */
   readonly apart: "prompt_cache_key" | "user_id" | "cache_salt" | "none";
   readonly earlierThinking: "keep-all" | "last-turn";
   /** Server-tool results act as a marker of this lifetime once the request has any marker. */
   readonly serverResultMarker: Ttl | "none";
 };
 
-/** What requests the model accepts, apart from caching. */
+/** Which requests the model accepts, apart from caching. */
 export type AcceptanceRules = {
   readonly thinkingTypes: readonly ThinkingType[];
   readonly systemMessages: "accepted" | "unsupported-role" | "unexpected-role";
   readonly prefill: boolean;
   readonly samplingParameters: boolean;
   readonly forcedToolChoice: boolean;
-  /** Efforts above this refuse `thinking: disabled`. */
+  /** With efforts above this, `thinking: disabled` is refused. */
   readonly disabledThinkingUpTo?: string;
-  /** Thinking blocks are valid only behind the conversation they were made in. */
+  /** Thinking blocks are valid only after the conversation they were made in. */
   readonly boundThinking: boolean;
   readonly unknownFields: "refused" | "ignored";
   /** Breakpoints and cache options of OpenAI's formats. */
   readonly cacheOptions: boolean;
-  /** In thinking mode the reasoning of turns with calls must come back. */
+  /** In thinking mode the reasoning of turns with calls must be sent back. */
   readonly reasoningBack: boolean;
-  /** Calls must come back with the signature they were made with. */
+  /** Calls must be sent back with their signature. */
   readonly callSignatures: boolean;
-  /** Tools can be declared on Chat Completions too. */
+  /** Tools can also be declared on Chat Completions. */
   readonly chatTools: boolean;
-  /** `none` is an effort. */
+  /** `none` is a valid effort. */
   readonly effortNone: boolean;
 };
 
-/** A figure of the usage that a wire reports: where it stands, and which part of the bill it is. */
+/** A figure of the reported usage: its path, and which part of the bill it is. */
 export type UsageField = readonly [path: string, part: "read" | "written" | "missed" | "marked"];
 
-/** How it reports, where those who share a wire differ. */
+/** How it reports, for providers that share a wire format but differ. */
 export type ReportRules = {
-  /** Under which name thinking is shown and comes back on Chat Completions. */
+  /** The name under which thinking is shown and sent back on Chat Completions. */
   readonly reasoning: "hidden" | "reasoning_content" | "reasoning";
   readonly usage: readonly UsageField[];
-  /** Reports what was computed and what was not, beside the usage. */
+  /** Also reports what was computed and what was not. */
   readonly timings: boolean;
-  /** On OpenAI's formats. named: errors have a name, if any; typed: the type again; status: the number of the status. */
+  /** For OpenAI's formats. named: the error's name, if it has one; typed: the type again; status: the status number. */
   readonly errorCode: "named" | "typed" | "status";
-  /** Types of errors by status, where they are not OpenAI's. */
+  /** Error types by status, if they are not OpenAI's. */
   readonly errorTypes: Readonly<Record<number, string>>;
 };
 
@@ -162,7 +166,7 @@ export type ModelRules = {
   readonly free?: true;
 };
 
-/** Groups of fields that make sense together. */
+/** Groups of fields that belong together. */
 type Groups = {
   readonly endings: EndingRules;
   readonly automatic: AutomaticRules;
@@ -182,7 +186,7 @@ export type RuleOverrides = {
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 
-/** What holds of a group of fields where nobody says otherwise. */
+/** The default values of each group. */
 export const groupDefaults: Groups = {
   endings: { maxWrites: 4, firstMarkers: 2, latestMarkers: 50, earlierEndings: 20 },
   automatic: {
@@ -204,18 +208,18 @@ export type RuleTable = {
   /** Applied to one model, last. */
   readonly byModel?: Readonly<Record<string, RuleOverrides>>;
   readonly models?: ReadonlyMap<string, ModelFacts>;
-  /** The model whose rules and figures serve ids that are in no table. */
+  /** The model whose rules and figures are used for unknown ids. */
   readonly unknownAs?: string;
 };
 
-/** What a provider says of its models. */
+/** The rules of a provider. */
 export type ProviderRules = {
   readonly cache: Omit<CacheRules, "minimumPrefix" | "earlierThinking">;
   readonly accepts: AcceptanceRules;
   readonly reports: ReportRules;
   /** What differs for a model, by its id. */
   readonly rowOf: (id: string) => RuleOverrides;
-  /** Ids of its models: they say by themselves which row is theirs, also where no figures are known. */
+  /** Recognises ids of its models, so that they get their own row even without published figures. */
   readonly models: RegExp | "any";
   readonly defaultModel: string;
   readonly free?: true;

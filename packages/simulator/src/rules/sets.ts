@@ -1,6 +1,6 @@
-/** Which providers can be simulated, by name, and over which wires?
- *  Invariant: a name is all that a user must know; everything else about a provider is in its own file.
- *  Elsewhere: the wires (../wires). */
+/** Which providers can be simulated, by name, and in which wire formats?
+ *  Invariant: a user only needs to know the name; everything else about a provider is in its own file.
+ *  Elsewhere: the wire formats (../wires). */
 
 import { knownModels } from "@prefork/wire";
 import { anthropic } from "./anthropic.ts";
@@ -25,14 +25,14 @@ export type ProviderName =
   | "vllm"
   | "llamacpp";
 
-/** What people must know of a provider to choose it. */
+/** What people need to know about a provider to choose it. */
 export type ProviderSummary = {
   readonly name: ProviderName;
-  /** Its first wire is how it spells what belongs to none. */
+  /** The first format is also used for errors on paths of no format. */
   readonly wires: readonly [WireName, ...WireName[]];
   /** One line for people. */
   readonly words: string;
-  /** Whose rules serve models that nobody published figures for. */
+  /** The model whose rules are used for models without published figures. */
   readonly defaultModel: string;
   /** Its models with published figures. */
   readonly models: readonly string[];
@@ -106,7 +106,7 @@ export const providers: readonly ProviderSummary[] = sets.map(({ rules, ...summa
   models: [...knownModels.keys()].filter((id) => rules.models !== "any" && rules.models.test(id)),
 }));
 
-/** Undefined for a name that nobody has. */
+/** Undefined for an unknown name. */
 export const rulesOf = (name: string): ProviderRules | undefined => byName.get(name)?.rules;
 
 /** The rules of a provider for a model. */

@@ -1,4 +1,4 @@
-/** How each provider is spoken to. */
+/** The wire formats, by name. */
 
 import type { ReportRules, WireName } from "../rules/index.ts";
 import type { Wire } from "../wire.ts";
@@ -7,7 +7,7 @@ import { geminiWire } from "./gemini/index.ts";
 import { messagesWire } from "./messages/index.ts";
 import { responsesWire } from "./responses/index.ts";
 
-/** Wires by name; how errors are spelled may be a provider's own. */
+/** Error codes may differ between providers of one format. */
 export const wires: Readonly<Record<WireName, (reports: ReportRules) => Wire>> = {
   messages: () => messagesWire,
   chat: chatWire,

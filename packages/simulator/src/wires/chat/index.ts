@@ -5,7 +5,7 @@ import { refused, type Wire } from "../../wire.ts";
 import { openaiWire } from "../openai/index.ts";
 import { ChatSession } from "./session.ts";
 
-/** Not all have the version of the API in their path, and one has its own folder. */
+/** Not all have the API version in their path, and one has its own folder. */
 const path = /^(?:\/compatible-mode)?(?:\/v1)?\/chat\/completions$/;
 
 export const chatWire = (reports: ReportRules): Wire => ({

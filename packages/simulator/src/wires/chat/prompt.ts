@@ -1,10 +1,10 @@
-/** What prompt does a body of Chat Completions ask for?
- *  Invariant: blocks are in the words of the Messages API, paths in the client's; a call's arguments keep their letters.
+/** Which prompt does a Chat Completions body contain?
+ *  Invariant: blocks have the form of the Messages API, paths are the client's; a call's arguments stay verbatim.
  *  Elsewhere: which bodies get this far (validate.ts), hashes and counts (../../prompt). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 import { listOf, objectOf, type ReadBlock, type ReadMessage, stringOf } from "../../body.ts";
-import { given, inputOf } from "../../neutral.ts";
+import { inputOf, presentOnly } from "../../neutral.ts";
 import type { ReadPrompt, ReadTool } from "../../prompt/index.ts";
 import type { ModelRules } from "../../rules/index.ts";
 import { markerOn, partTurns } from "../openai/index.ts";
@@ -16,7 +16,7 @@ export const promptOf = (body: JsonObject, rules: ModelRules): ReadPrompt => {
   return {
     tools: listOf(body.tools).map(readTool),
     ...partTurns(read),
-    parameters: given({
+    parameters: presentOnly({
       model: body.model,
       effort: body.reasoning_effort,
       verbosity: body.verbosity,
@@ -30,7 +30,7 @@ export const promptOf = (body: JsonObject, rules: ModelRules): ReadPrompt => {
   };
 };
 
-/** An answer's message as it would come back: the one order the format has. */
+/** An answer's message as it would be sent back, in the only order the format has. */
 export const turnsOf = (message: JsonObject, reasoning: string): readonly ReadBlock[] =>
   assistantBlocks(message, "", { reasoning, body: {}, rules: undefined });
 
@@ -105,7 +105,7 @@ const resultBlock = (message: JsonObject, path: string, terms: Terms): ReadBlock
 };
 
 type SpokenTerms = ContentTerms & {
-  /** The name under which reasoning comes back. */
+  /** The name under which reasoning is sent back. */
   readonly reasoning: string;
 };
 

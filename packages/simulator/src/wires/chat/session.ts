@@ -1,22 +1,22 @@
-/** How is a request on Chat Completions read?
- *  Invariant: what it hands on for the time of an answer does not refer to the body.
- *  Elsewhere: which bodies are refused (validate*.ts), what prompt they are (prompt.ts), the answer (spelling.ts). */
+/** How is a Chat Completions request read?
+ *  Invariant: what is kept while answering does not refer to the body.
+ *  Elsewhere: which bodies are refused (validate*.ts), the prompt (prompt.ts), the answer (encode-answer.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { listOf, objectOf, type ReadBlock, stringOf } from "../../body.ts";
 import { neutralBody } from "../../neutral.ts";
 import type { ReadPrompt } from "../../prompt/index.ts";
 import type { ModelRules } from "../../rules/index.ts";
-import { type Reading, type Received, type Refused, refused, type WireSession } from "../../wire.ts";
+import { type ReadRequest, type Received, type Refused, refused, type WireSession } from "../../wire.ts";
 import { cachingOf, markersIn } from "../openai/index.ts";
+import { answerEncoder, messageBody } from "./encode-answer.ts";
 import { promptOf, turnsOf } from "./prompt.ts";
-import { messageBody, spellingOf } from "./spelling.ts";
 import { checkRequest } from "./validate.ts";
 
 const says = new Set(["text", "thinking", "tool_use"]);
 
 export class ChatSession implements WireSession {
-  read(received: Received, rules: ModelRules): Reading | Refused {
+  read(received: Received, rules: ModelRules): ReadRequest | Refused {
     const read = this.readPrompt(received, rules);
     if (!read.ok) return read;
     const { body, ordered } = received.parsed;
@@ -31,7 +31,7 @@ export class ChatSession implements WireSession {
         model: received.model,
         stream: received.stream,
         maxTokens,
-        tools: listOf(ordered.tools).map((tool) => toolWords(objectOf(objectOf(tool).function))),
+        tools: listOf(ordered.tools).map((tool) => neutralTool(objectOf(objectOf(tool).function))),
         system: prompt.system,
         messages: prompt.messages,
       }),
@@ -40,12 +40,12 @@ export class ChatSession implements WireSession {
       ids: { message: "chatcmpl", call: "call" },
       sign: () => "",
       says,
-      spelling: spellingOf({
+      encoder: answerEncoder({
         reports,
         marked: caching.markers > 0 && rules.cache.markers !== "ignored",
         includeUsage: objectOf(body.stream_options).include_usage === true,
       }),
-      heard: heardIn(reports),
+      heard: answerReader(reports),
       diagnose: () => null,
       begun: () => undefined,
     };
@@ -57,12 +57,12 @@ export class ChatSession implements WireSession {
   }
 }
 
-const heardIn =
-  (reports: ModelRules["reports"]): Reading["heard"] =>
+const answerReader =
+  (reports: ModelRules["reports"]): ReadRequest["heard"] =>
   (message): readonly ReadBlock[] =>
     turnsOf(messageBody(message, { reports }), reports.reasoning);
 
-const toolWords = ({ name, description, parameters }: JsonObject): JsonObject => ({
+const neutralTool = ({ name, description, parameters }: JsonObject): JsonObject => ({
   name: stringOf(name),
   description: stringOf(description),
   input_schema: objectOf(parameters),

@@ -1,5 +1,6 @@
-/** Do the messages follow each other as the provider demands?
- *  Invariant: every call is answered by a tool message before anyone else speaks, and no tool message answers nothing.
+/** Do the messages follow each other as the provider requires?
+ *  Invariant: every call is answered by a tool message before anyone else speaks, and no tool message is without a
+ *  call.
  *  Elsewhere: the form of each message (validate.ts). */
 
 import type { JsonObject } from "@prefork/wire";
@@ -47,7 +48,7 @@ const checkMessage = (message: JsonObject, at: number, messages: readonly JsonOb
       );
 };
 
-/** The ids that tool messages answer, up to the next message that is none. */
+/** The ids that tool messages answer, up to the next message of another role. */
 const resultsAfter = (at: number, messages: readonly JsonObject[]): readonly string[] => {
   const end = messages.findIndex((message, index) => index > at && message.role !== "tool");
   return messages.slice(at + 1, end < 0 ? undefined : end).map((message) => stringOf(message.tool_call_id));
@@ -70,7 +71,7 @@ const checkResult = (message: JsonObject, at: number, messages: readonly JsonObj
     : undefined;
 };
 
-/** While it thinks, the provider wants back what it thought before its calls, be it nothing. */
+/** In thinking mode the provider requires the reasoning before its calls to be sent back, even if it is empty. */
 const checkReasoning = (body: JsonObject, messages: readonly JsonObject[]): Refusal | undefined =>
   objectOf(body.thinking).type !== "disabled" &&
   messages.some((message) => callIds(message).length > 0 && typeof message.reasoning_content !== "string")

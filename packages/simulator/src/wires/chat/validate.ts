@@ -1,9 +1,9 @@
-/** Would this provider accept a body of Chat Completions, and if not, with which error?
- *  Invariant: the first fault in the body's own order is reported, in one line that names the place.
- *  Elsewhere: the order of turns (validate-turns.ts), words (../openai). */
+/** Would this provider accept a Chat Completions body, and if not, with which error?
+ *  Invariant: the first fault in the body's own order is reported, in one line that names the location.
+ *  Elsewhere: the order of turns (validate-turns.ts), error messages (../openai). */
 
 import type { Json, JsonObject } from "@prefork/wire";
-import { isObject, listOf, objectOf, own, stringOf } from "../../body.ts";
+import { isObject, listOf, objectOf, ownEntry, stringOf } from "../../body.ts";
 import { invalid, type Refusal } from "../../errors.ts";
 import type { ModelRules } from "../../rules/index.ts";
 import { type Checker, first, type Shape, type Shapes } from "../../shape.ts";
@@ -15,7 +15,7 @@ type Check = Checker<Refusal>;
 const contentOf = (shapes: Shapes<Refusal>, parts: Readonly<Record<string, Shape<Refusal>>>): Check => {
   const isPart: Check = (value, place) => {
     const type = isObject(value) ? value.type : undefined;
-    const shape = typeof type === "string" ? own(parts, type) : undefined;
+    const shape = typeof type === "string" ? ownEntry(parts, type) : undefined;
     return shape === undefined
       ? shapes.isOneOf(...Object.keys(parts))(type ?? null, `${place}.type`)
       : shapes.isShape(shape)(value, place);
@@ -67,7 +67,7 @@ const bodyShape = (shapes: Shapes<Refusal>): Check => {
   };
   const isMessage: Check = (value, place) => {
     const role = isObject(value) ? value.role : undefined;
-    const shape = typeof role === "string" ? own(roles, role) : undefined;
+    const shape = typeof role === "string" ? ownEntry(roles, role) : undefined;
     return shape === undefined
       ? isOneOf(...Object.keys(roles))(role ?? null, `${place}.role`)
       : isShape(shape)(value, place);

@@ -1,11 +1,11 @@
-/** Which prompts are held by name, for whom, and until when?
- *  Invariant: a prompt that is held is read whole by every request that names it, until it expires or is deleted; it
+/** Which prompts are stored by name, for whom, and until when?
+ *  Invariant: a stored prompt is read completely by every request that names it, until it expires or is deleted; it
  *  belongs to one key and one model. Time comes in as an argument.
- *  Elsewhere: what holding costs (../../engine.ts), requests that name one (session.ts). */
+ *  Elsewhere: what storing costs (../../engine.ts), requests that name one (session.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { invalid, type Refusal } from "../../errors.ts";
-import { field } from "./words.ts";
+import { field } from "./complaints.ts";
 
 export type HeldContent = {
   readonly name: string;
@@ -24,7 +24,7 @@ const HOUR = 3_600_000;
 
 const notFound: Refusal = { status: 403, message: "CachedContent not found (or permission denied)" };
 
-/** Whose, and at what time. */
+/** Who asks, and when. */
 export type Asking = { readonly workspace: string; readonly now: number };
 
 export class HeldContents {
@@ -48,7 +48,7 @@ export class HeldContents {
   }
 }
 
-/** When a body says that holding ends; an hour from now if it does not. */
+/** When a body says that storage ends; an hour from now by default. */
 export const expiryOf = (body: JsonObject, now: number): number | Refusal => {
   const ttl = body.ttl;
   const time = field(body, "expireTime");
@@ -67,7 +67,7 @@ export const expiryOf = (body: JsonObject, now: number): number | Refusal => {
 
 const timeText = (ms: number): string => new Date(ms).toISOString();
 
-/** As the provider shows it: never with its content. */
+/** As the provider shows it, without its content. */
 export const heldBody = (held: HeldContent): JsonObject => ({
   name: held.name,
   model: `models/${held.model}`,

@@ -1,8 +1,8 @@
-/** Gemini's API: content generated, streamed and counted, and prompts that are held by name. */
+/** Gemini's API: content generated, streamed and counted, and prompts stored by name. */
 
 import { type Call, type HeldAction, type Refused, refused, type Wire } from "../../wire.ts";
+import { errorBody } from "./complaints.ts";
 import { GeminiSession } from "./session.ts";
-import { errorBody } from "./words.ts";
 
 const modelPath = /^\/v1(?:beta|alpha)?\/models\/([^/:]+):(\w+)$/;
 const heldPath = /^\/v1(?:beta|alpha)?\/(cachedContents(?:\/[^/:]+)?)$/;

@@ -1,19 +1,19 @@
-/** What prompt does a body of Gemini's API ask for?
- *  Invariant: blocks are in the words of the Messages API, paths in the client's; a prompt that is held by name comes
- *  before what the request itself says.
+/** Which prompt does a Gemini body contain?
+ *  Invariant: blocks have the form of the Messages API, paths are the client's; a stored prompt comes before the
+ *  request's own content.
  *  Elsewhere: which bodies get this far (validate*.ts), hashes and counts (../../prompt). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 import { isObject, listOf, objectOf, type ReadBlock, type ReadMessage, stringOf } from "../../body.ts";
-import { given, mergeTurns } from "../../neutral.ts";
+import { mergeTurns, presentOnly } from "../../neutral.ts";
 import type { ReadPrompt, ReadTool } from "../../prompt/index.ts";
 import type { CacheRules } from "../../rules/index.ts";
-import { field } from "./words.ts";
+import { field } from "./complaints.ts";
 
 export type PromptTerms = {
   readonly model: string;
   readonly rules: CacheRules;
-  /** What is held by the name that the request gives: tools, instructions and the turns before its own. */
+  /** The stored prompt that the request names: tools, instructions and the turns before its own. */
   readonly held?: JsonObject;
 };
 
@@ -24,7 +24,7 @@ export const promptOf = (body: JsonObject, { model, rules, held }: PromptTerms):
     tools: toolsIn(head),
     system: systemIn(head),
     messages: mergeTurns(turnsOf(listOf(body.contents), listOf(held?.contents))),
-    parameters: given({
+    parameters: presentOnly({
       model,
       tool_choice: field(head, "toolConfig"),
       thinking: field(config, "thinkingConfig"),
@@ -35,7 +35,7 @@ export const promptOf = (body: JsonObject, { model, rules, held }: PromptTerms):
   };
 };
 
-/** The declarations of functions each by itself; other tools as they are. */
+/** Each function declaration separately; other tools unchanged. */
 const toolsIn = (body: JsonObject): readonly ReadTool[] =>
   listOf(body.tools).flatMap((entry, at): readonly ReadTool[] => {
     const tool = objectOf(entry);
@@ -50,8 +50,8 @@ const toolsIn = (body: JsonObject): readonly ReadTool[] =>
       : [...declared, { tool: { type: others.join(" ") }, path: `tools[${at}]`, level: "tools" }];
   });
 
-/** What a script reads of them. */
-export const toolWords = ({ tool }: ReadTool): JsonObject => ({
+/** What a script reads of a tool. */
+export const neutralTool = ({ tool }: ReadTool): JsonObject => ({
   name: stringOf(tool.name) || stringOf(tool.type),
   description: stringOf(tool.description),
   input_schema: objectOf(field(tool, "parametersJsonSchema") ?? tool.parameters),
@@ -77,7 +77,7 @@ const turnsOf = (contents: readonly Json[], held: readonly Json[]): readonly Rea
   });
 };
 
-/** `place` is what a call is known by that has no id of its own. */
+/** `place` is the id of a call that has none. */
 const blockOf = (part: JsonObject, path: string, place: string): ReadBlock => {
   const call = field(part, "functionCall");
   const response = field(part, "functionResponse");
@@ -104,7 +104,7 @@ const callBlock = (call: JsonObject, path: string, place: string): ReadBlock => 
   shown: { id: ".functionCall.id", name: ".functionCall.name", input: ".functionCall.args" },
 });
 
-/** What stands under `output` or `error` is the result, or else the whole response. */
+/** The value under `output` or `error` is the result, otherwise the whole response. */
 const resultBlock = (response: JsonObject, path: string): ReadBlock => {
   const said = objectOf(response.response);
   const isError = said.error !== undefined;
@@ -127,7 +127,7 @@ const resultBlock = (response: JsonObject, path: string): ReadBlock => {
   };
 };
 
-/** Responses without an id answer the calls of their name, in order. */
+/** Responses without an id answer the calls with their name, in order. */
 const answersInOrder = (blocks: readonly ReadBlock[], calls: readonly ReadBlock[]): readonly ReadBlock[] => {
   const open = calls.map(({ block }) => block);
   return blocks.map((read) => {

@@ -1,6 +1,6 @@
-/** How is a request on Gemini's API read, and what is held for later ones?
- *  Invariant: what it hands on for the time of an answer does not refer to the body.
- *  Elsewhere: which bodies are refused (validate*.ts), what prompt they are (prompt.ts), the answer (spelling.ts). */
+/** How is a Gemini request read, and what is stored for later ones?
+ *  Invariant: what is kept while answering does not refer to the body.
+ *  Elsewhere: which bodies are refused (validate*.ts), the prompt (prompt.ts), the answer (encode-answer.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { stableId } from "../../answer.ts";
@@ -13,25 +13,25 @@ import {
   type Held,
   type HeldCall,
   type HoldTerms,
-  type Reading,
+  type ReadRequest,
   type Received,
   type Refused,
   refused,
   type WireSession,
 } from "../../wire.ts";
+import { field } from "./complaints.ts";
+import { answerEncoder } from "./encode-answer.ts";
 import { type Asking, expiryOf, type HeldContent, HeldContents, heldBody } from "./held.ts";
-import { promptOf, toolWords } from "./prompt.ts";
-import { spellingOf } from "./spelling.ts";
+import { neutralTool, promptOf } from "./prompt.ts";
 import { checkRequest, checkShape } from "./validate.ts";
 import { checkTurns } from "./validate-turns.ts";
-import { field } from "./words.ts";
 
 const says = new Set(["text", "thinking", "tool_use"]);
 
 export class GeminiSession implements WireSession {
   readonly #held = new HeldContents();
 
-  read(received: Received, rules: ModelRules): Reading | Refused {
+  read(received: Received, rules: ModelRules): ReadRequest | Refused {
     const { body, ordered } = received.parsed;
     const { model, stream } = received;
     const complaint = checkShape(body, "request");
@@ -50,7 +50,7 @@ export class GeminiSession implements WireSession {
         model,
         stream,
         maxTokens: field(config, "maxOutputTokens"),
-        tools: prompt.tools.map(toolWords),
+        tools: prompt.tools.map(neutralTool),
         system: prompt.system,
         messages: prompt.messages,
       }),
@@ -59,7 +59,7 @@ export class GeminiSession implements WireSession {
       ids: { message: "gemini", call: "call" },
       sign: () => "",
       says,
-      spelling: spellingOf({
+      encoder: answerEncoder({
         includeThoughts: field(objectOf(field(config, "thinkingConfig")), "includeThoughts") === true,
         signs: rules.accepts.callSignatures,
         model,
@@ -70,7 +70,7 @@ export class GeminiSession implements WireSession {
     };
   }
 
-  /** A count may hold a whole request. */
+  /** A count may contain a whole request. */
   readPrompt(received: Received, rules: ModelRules): { readonly ok: true; readonly prompt: ReadPrompt } | Refused {
     const { body } = received.parsed;
     const complaint = checkShape(body, "count");
@@ -127,7 +127,7 @@ export class GeminiSession implements WireSession {
     return { ok: true, body: heldBody(content), holding: holdingOf(content) };
   }
 
-  /** What the request names, if it names anything. */
+  /** The stored prompt that the request names, if any. */
   #named(body: JsonObject, { workspace, startedAt, model }: Received): Named | Refused | undefined {
     const name = stringOf(field(body, "cachedContent"));
     if (name === "") return undefined;

@@ -1,6 +1,6 @@
-/** How is a call signed, so that it can come back?
- *  Invariant: a signature of ours is good for the model that made it; those from elsewhere pass unchecked.
- *  Elsewhere: who asks for them (validate-turns.ts). */
+/** How is a call signed, so that it can be sent back?
+ *  Invariant: our signature is valid for the model that made it; foreign ones are not checked.
+ *  Elsewhere: who requires them (validate-turns.ts). */
 
 import { hash } from "node:crypto";
 
@@ -9,7 +9,7 @@ const OWN = "sim1";
 const text = (model: string, thinking: string): string =>
   [OWN, hash("sha256", model).slice(0, 20), hash("sha256", thinking).slice(0, 20)].join(".");
 
-/** Bytes travel as base64 here. */
+/** Signatures are base64 here. */
 export const signatureFor = (model: string, thinking: string): string =>
   Buffer.from(text(model, thinking)).toString("base64");
 

@@ -1,6 +1,6 @@
-/** Do the turns follow each other as Gemini demands?
- *  Invariant: every call is answered in the next turn, by as many responses as there were calls; calls come back with the
- *  signature they were made with.
+/** Do the turns follow each other as Gemini requires?
+ *  Invariant: every call is answered in the next turn, by as many responses as there were calls; calls are sent back
+ *  with their signature.
  *  Elsewhere: the form of each part (validate.ts), signatures (signature.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
@@ -8,12 +8,12 @@ import { listOf, objectOf, stringOf } from "../../body.ts";
 import { invalid, type Refusal } from "../../errors.ts";
 import type { ModelRules } from "../../rules/index.ts";
 import { first } from "../../shape.ts";
+import { field } from "./complaints.ts";
 import { isForeignSignature } from "./signature.ts";
-import { field } from "./words.ts";
 
 type Turn = { readonly role: string; readonly parts: readonly JsonObject[] };
 
-/** All turns of a conversation, those that are held by name included. */
+/** All turns of a conversation, including stored ones. */
 export const checkTurns = (contents: readonly Json[], rules: ModelRules): Refusal | undefined => {
   const turns = contents.map((entry): Turn => {
     const { role, parts } = objectOf(entry);
@@ -41,7 +41,7 @@ const checkTurn = (turn: Turn, at: number, { turns, rules }: Place): Refusal | u
   return calls > 0 ? checkSignatures(turn, at, rules) : undefined;
 };
 
-/** Of calls made together only the first carries a signature. */
+/** Only the first of several calls carries a signature. */
 const checkSignatures = ({ parts }: Turn, at: number, { accepts, model }: ModelRules): Refusal | undefined => {
   const [call] = parts.filter((part) => field(part, "functionCall") !== undefined);
   const signature = stringOf(field(call ?? {}, "thoughtSignature"));

@@ -1,13 +1,12 @@
 /** Would Gemini accept this body, and if not, with which error?
- *  Invariant: the first fault in the body's own order is reported, in one line that names the place.
- *  Elsewhere: turns (validate-turns.ts), words (words.ts), prompts held by name (held.ts). */
+ *  Invariant: the first fault in the body's own order is reported, in one line that names the location.
+ *  Elsewhere: turns (validate-turns.ts), error messages (complaints.ts), stored prompts (held.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { isObject, listOf, objectOf } from "../../body.ts";
 import { invalid, type Refusal } from "../../errors.ts";
 import type { ModelRules } from "../../rules/index.ts";
 import { type Checker, first } from "../../shape.ts";
-import { checkTurns } from "./validate-turns.ts";
 import {
   both,
   field,
@@ -20,14 +19,15 @@ import {
   isShallow,
   isShape,
   isString,
-} from "./words.ts";
+} from "./complaints.ts";
+import { checkTurns } from "./validate-turns.ts";
 
 type Check = Checker<Refusal>;
 
 const isBlob = isShape({ optional: both({ mimeType: isString, data: isString, displayName: isString }) });
 const isFile = isShape({ optional: both({ mimeType: isString, fileUri: isString, displayName: isString }) });
 
-/** What a part can be; one of them must be there. */
+/** The kinds of parts; exactly one must be present. */
 const kinds: Readonly<Record<string, Check>> = {
   text: isString,
   inlineData: isBlob,
@@ -119,7 +119,7 @@ const isGenerationConfig = isShape({
   }),
 });
 
-/** What a request and a prompt that is held have in common. */
+/** What a request and a stored prompt have in common. */
 const promptFields = {
   contents: isListOf(isContent),
   systemInstruction: isContent,
@@ -147,7 +147,7 @@ const isHeld = isShape({
 
 const isChange = isShape({ optional: both({ ttl: isString, expireTime: isString, name: isString }) });
 
-/** A count may ask for a whole request under one name. */
+/** A count may contain a whole request in one field. */
 const isCount = isShape({
   optional: both({ contents: promptFields.contents, generateContentRequest: isRequest, model: isString }),
 });
@@ -155,7 +155,7 @@ const isCount = isShape({
 export const checkShape = (body: JsonObject, kind: "request" | "held" | "change" | "count"): Refusal | undefined =>
   isShallow(body, "") ?? { request: isRequest, held: isHeld, change: isChange, count: isCount }[kind](body, "");
 
-/** `held` is what the name stands for that the request gives. */
+/** `held` is the stored prompt that the request names. */
 export const checkRequest = (body: JsonObject, rules: ModelRules, held: JsonObject | undefined): Refusal | undefined =>
   checkContents(body) ??
   checkCandidates(body) ??
@@ -179,7 +179,7 @@ const checkCandidates = (body: JsonObject): Refusal | undefined => {
     : undefined;
 };
 
-/** With a prompt that is held by name nothing may be set that belongs into it. */
+/** A request that names a stored prompt may not set anything that belongs in it. */
 const checkWithHeld = (body: JsonObject): Refusal | undefined =>
   ["systemInstruction", "tools", "toolConfig"].some(
     (name) => isObject(field(body, name)) || listOf(field(body, name)).length > 0,

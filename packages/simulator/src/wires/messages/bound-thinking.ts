@@ -1,13 +1,16 @@
-/** May a thinking block come back: as it was made, to the model that made it, behind the same conversation?
- *  Invariant: only signatures the simulator made are judged; foreign ones pass, since nobody here can check them.
- *  Elsewhere: which models bind thinking to a conversation (../../rules), leaving blocks out of the prompt (../../prompt). */
+/** May a thinking block be sent back: unchanged, to the model that made it, after the same conversation?
+ *  Invariant: only signatures that the simulator made are checked; foreign ones pass, because they cannot be checked
+ *  here.
+ *  Elsewhere: which models bind thinking to a conversation (../../rules), dropping blocks from the prompt
+ *  (../../prompt). */
 
 import { hash } from "node:crypto";
 import type { Json, JsonObject } from "@prefork/wire";
 import { dotted, listOf, objectOf, type ReadMessage, readMessages, readSystem, stringOf } from "../../body.ts";
 import { canonical, fieldsOf, isThinking } from "../../prompt/index.ts";
 
-/** The beta that lets a client choose what happens to thinking behind an edited conversation, and reports it. */
+/** The beta with which a client chooses what happens to thinking after an edited conversation, and gets a report of
+ *  it. */
 export const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 
 const OWN = "sim1";
@@ -20,13 +23,14 @@ type Signature = { readonly model: string; readonly conversation: string; readon
 const signatureText = ({ model, conversation, thinking }: Signature): string =>
   [OWN, digest(model), conversation, digest(thinking)].join(".");
 
-/** Signs thinking made in answer to this request. */
+/** Signs thinking that answers this request. */
 export const signerFor = (body: JsonObject, bound: boolean): ((thinking: string) => string) => {
   const conversation = bound ? (conversationsBefore(body, readMessages(body)).at(-1) ?? UNBOUND) : UNBOUND;
   return (thinking) => signatureText({ model: stringOf(body.model), conversation, thinking });
 };
 
-/** What stands before each message, and before the next one, without thinking: removing thinking is allowed. */
+/** The hash of everything before each message, and before the next one, without thinking: removing thinking is
+ *  allowed. */
 const conversationsBefore = (body: JsonObject, messages: readonly ReadMessage[]): readonly string[] => {
   const tools = listOf(body.tools).filter((tool) => objectOf(tool).defer_loading !== true);
   const system = readSystem(body).map(({ block }) => canonical(block));
@@ -48,8 +52,8 @@ export type DroppedThinking = {
   readonly reason: "model_binding_mismatch" | "prefix_binding_mismatch";
 };
 
-/** Thinking to leave out of the prompt, or one line saying why the request is refused. */
-export const judgeThinking = (body: JsonObject, bound: boolean): readonly DroppedThinking[] | string => {
+/** Thinking to drop from the prompt, or one line that says why the request is refused. */
+export const checkThinking = (body: JsonObject, bound: boolean): readonly DroppedThinking[] | string => {
   const messages = readMessages(body);
   const own = messages.some(({ blocks }) => blocks.some(({ block }) => partsOf(block) !== undefined));
   if (!own) return [];
@@ -59,7 +63,7 @@ export const judgeThinking = (body: JsonObject, bound: boolean): readonly Droppe
   for (const [index, { blocks }] of messages.entries()) {
     let edited = false;
     for (const { block, path } of blocks) {
-      // Thinking that follows at once was built on what was dropped, and goes with it.
+      // Thinking that follows directly was built on what was dropped, and is dropped too.
       edited &&= isThinking(block);
       const [model, conversation, thinking] = partsOf(block) ?? [];
       if (thinking !== undefined && thinking !== digest(stringOf(block.thinking)))
@@ -83,7 +87,7 @@ const partsOf = (block: JsonObject): readonly string[] | undefined => {
   return maker === OWN ? parts : undefined;
 };
 
-/** Thinking that came with calls, until the calls are answered: it must come back with them. */
+/** Thinking that came with calls must be sent back with them, until the calls are answered. */
 export class IssuedThinking {
   readonly #byCall = new Map<string, readonly string[]>();
 
@@ -93,7 +97,7 @@ export class IssuedThinking {
     for (const block of content) if (block.type === "tool_use") this.#byCall.set(stringOf(block.id), seals);
   }
 
-  /** Judges the turn whose calls the last user turn answers. */
+  /** Checks the turn whose calls the last user turn answers. */
   check(body: JsonObject, earlierThinking: "keep-all" | "last-turn"): string | undefined {
     if (objectOf(body.thinking).type === "disabled") return undefined;
     const messages = readMessages(body);

@@ -1,22 +1,22 @@
-/** What does the provider itself say about a cache miss, against an earlier response?
- *  Invariant: it compares prompts only; expiry and races are not its business.
- *  Elsewhere: the simulator's own, fuller account (../../ledger.ts). */
+/** What does the provider itself say about a cache miss, compared with an earlier response?
+ *  Invariant: it only compares prompts; expiry and races are not considered.
+ *  Elsewhere: the simulator's own, fuller explanation (../../ledger.ts). */
 
 import type { Json } from "@prefork/wire";
 import type { Fingerprint } from "../../prompt/index.ts";
-import type { Begun, Looked } from "../../wire.ts";
+import type { LookedUpRequest, StartedAnswer } from "../../wire.ts";
 
-type Remembered = Pick<Begun, "partition" | "fingerprint" | "lastHash" | "cached">;
+type Remembered = Pick<StartedAnswer, "partition" | "fingerprint" | "lastHash" | "cached">;
 
 export class Diagnoses {
   readonly #byMessage = new Map<string, Remembered>();
 
-  remember({ messageId, partition, fingerprint, lastHash, cached }: Begun): void {
+  remember({ messageId, partition, fingerprint, lastHash, cached }: StartedAnswer): void {
     this.#byMessage.set(messageId, { partition, fingerprint, lastHash, cached });
   }
 
-  /** The `diagnostics` field of the answer: null without a request for it, a baseline or a difference. */
-  diagnose(baseline: Json | undefined, looked: Looked): Json {
+  /** The `diagnostics` field of the answer: null if it was not requested, or without a baseline or a difference. */
+  diagnose(baseline: Json | undefined, looked: LookedUpRequest): Json {
     if (typeof baseline !== "string") return null;
     const earlier = this.#byMessage.get(baseline);
     if (earlier === undefined || earlier.partition !== looked.partition)
@@ -28,7 +28,7 @@ export class Diagnoses {
   }
 }
 
-const changed = (earlier: Remembered, { rendered: { fingerprint, blocks } }: Looked): string | undefined => {
+const changed = (earlier: Remembered, { rendered: { fingerprint, blocks } }: LookedUpRequest): string | undefined => {
   const differs = (...names: readonly (keyof Fingerprint["parameters"])[]): boolean =>
     names.some((name) => earlier.fingerprint.parameters[name] !== fingerprint.parameters[name]);
   if (differs("model", "speed")) return "model_changed";

@@ -1,10 +1,10 @@
 /** Anthropic's Messages API. */
 
 import { refused, type Wire } from "../../wire.ts";
+import { errorBody } from "./encode-answer.ts";
 import { MessagesSession } from "./session.ts";
-import { errorBody } from "./spelling.ts";
 
-/** Endpoints of others that speak this format have it under a path that says so. */
+/** Other endpoints that speak this format have it under a path that says so. */
 const path = /^(?:\/anthropic)?\/v1\/messages(\/count_tokens)?$/;
 
 export const messagesWire: Wire = {

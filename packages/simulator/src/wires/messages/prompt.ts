@@ -1,5 +1,5 @@
-/** What prompt does a body of the Messages API ask for?
- *  Invariant: markers are read off the blocks and never part of them; everything the vendor's table of invalidation
+/** Which prompt does a Messages body contain?
+ *  Invariant: markers are read from the blocks and never part of them; everything that the vendor's invalidation table
  *  names is a parameter here.
  *  Elsewhere: hashes and counts (../../prompt), which bodies get this far (validate.ts). */
 
@@ -15,14 +15,14 @@ import {
   readSystem,
   stringOf,
 } from "../../body.ts";
-import type { CachingAsked } from "../../cache/index.ts";
+import type { CachingSettings } from "../../cache/index.ts";
 import { citesIn, imagesIn, type Parameters, type ReadPrompt, type ReadTool } from "../../prompt/index.ts";
 import type { CacheRules } from "../../rules/index.ts";
 
 export type PromptTerms = {
   readonly betas: readonly string[];
   readonly rules: CacheRules;
-  /** Paths of the thinking that the provider takes out. */
+  /** Paths of the thinking that the provider drops. */
   readonly dropped: ReadonlySet<string>;
 };
 
@@ -42,8 +42,8 @@ export const promptOf = (body: JsonObject, { betas, rules, dropped }: PromptTerm
   };
 };
 
-/** What the body says of caching beside the markers on its blocks. */
-export const cachingOf = (body: JsonObject, rules: CacheRules): CachingAsked => {
+/** What the body asks for besides the markers on its blocks. */
+export const cachingOf = (body: JsonObject, rules: CacheRules): CachingSettings => {
   const control = body.cache_control;
   const apart = {
     user_id: objectOf(body.metadata).user_id,
@@ -61,8 +61,12 @@ export const cachingOf = (body: JsonObject, rules: CacheRules): CachingAsked => 
   };
 };
 
-/** A lifetime that this provider does not have. */
-export const checkLifetimes = (prompt: ReadPrompt, caching: CachingAsked, { ttls }: CacheRules): string | undefined => {
+/** A lifetime that this provider does not offer. */
+export const checkLifetimes = (
+  prompt: ReadPrompt,
+  caching: CachingSettings,
+  { ttls }: CacheRules,
+): string | undefined => {
   const blocks = [...prompt.tools, ...prompt.system, ...prompt.messages.flatMap((message) => message.blocks)];
   const asked = [caching.last, ...blocks.map(({ marker }) => marker)];
   const wrong = asked.find((ttl) => ttl !== undefined && ttls[ttl] === undefined);
@@ -71,7 +75,7 @@ export const checkLifetimes = (prompt: ReadPrompt, caching: CachingAsked, { ttls
   );
 };
 
-/** Every marker the client wrote, also those that take effect at one and the same block. */
+/** Every marker that the client wrote, including several that take effect at the same block. */
 const markersIn = (body: JsonObject): number => {
   const blocks = [...readSystem(body), ...readMessages(body).flatMap((message) => message.blocks)].map(
     ({ block }) => block,
@@ -102,7 +106,7 @@ const isWebTool = (tool: JsonObject): boolean => /^web_(search|fetch)_/.test(str
 const toolsIn = (body: JsonObject, rules: CacheRules): readonly ReadTool[] =>
   listOf(body.tools)
     .map((entry, index) => ({ tool: objectOf(entry), path: `tools[${index}]` }))
-    // A deferred tool stands outside the prompt until a search finds it.
+    // A deferred tool is not in the prompt until a search finds it.
     .filter(({ tool }) => tool.defer_loading !== true)
     .map(({ tool, path }) => {
       const marker = markerOf(tool, rules);
@@ -118,7 +122,7 @@ type ParameterTerms = {
 
 const parametersOf = (body: JsonObject, { betas, rules, messages }: ParameterTerms): Parameters => {
   const { effort, ...output } = objectOf(body.output_config);
-  // What happens to thinking that no longer fits shows in the prompt by itself: the cache restarts at the edit.
+  // What happens to thinking that no longer fits is visible in the prompt itself: the cache restarts at the edit.
   const { block_binding: _binding, ...thinking } = objectOf(body.thinking);
   const blocks = messages.flatMap((message) => message.blocks);
   const images = blocks.reduce((count, { block }) => count + imagesIn(block), 0);

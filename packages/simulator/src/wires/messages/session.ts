@@ -1,17 +1,17 @@
-/** How is a request on the Messages API read, and what is remembered of it?
- *  Invariant: what it hands on for the time of an answer does not refer to the body.
- *  Elsewhere: which bodies are refused (validate*.ts), what prompt they are (prompt.ts), the answer (spelling.ts). */
+/** How is a Messages request read, and what is remembered of it?
+ *  Invariant: what is kept while answering does not refer to the body.
+ *  Elsewhere: which bodies are refused (validate*.ts), the prompt (prompt.ts), the answer (encode-answer.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 import { dotted, objectOf, type ReadBlock } from "../../body.ts";
 import { invalid } from "../../errors.ts";
 import type { ReadPrompt } from "../../prompt/index.ts";
 import type { ModelRules } from "../../rules/index.ts";
-import { type Reading, type Received, type Refused, refused, type WireSession } from "../../wire.ts";
-import { BINDING_BETA, type DroppedThinking, IssuedThinking, judgeThinking, signerFor } from "./bound-thinking.ts";
+import { type ReadRequest, type Received, type Refused, refused, type WireSession } from "../../wire.ts";
+import { BINDING_BETA, checkThinking, type DroppedThinking, IssuedThinking, signerFor } from "./bound-thinking.ts";
 import { Diagnoses } from "./diagnose.ts";
+import { answerEncoder } from "./encode-answer.ts";
 import { cachingOf, checkLifetimes, promptOf } from "./prompt.ts";
-import { spellingOf } from "./spelling.ts";
 import { checkRequest } from "./validate.ts";
 
 const says = new Set(["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "*_tool_result"]);
@@ -20,9 +20,9 @@ export class MessagesSession implements WireSession {
   readonly #diagnoses = new Diagnoses();
   readonly #issued = new IssuedThinking();
 
-  read(received: Received, rules: ModelRules): Reading | Refused {
+  read(received: Received, rules: ModelRules): ReadRequest | Refused {
     const { body, ordered } = received.parsed;
-    const judged = judge(received, rules, "message");
+    const judged = checkAndRead(received, rules, "message");
     if (!judged.ok) return judged;
     const robbed = this.#issued.check(body, rules.cache.earlierThinking);
     if (robbed !== undefined) return refused(invalid(robbed));
@@ -42,7 +42,7 @@ export class MessagesSession implements WireSession {
       ids: { message: "msg", call: "toolu" },
       sign: lateSigner(ordered, rules.accepts.boundThinking),
       says,
-      spelling: spellingOf({
+      encoder: answerEncoder({
         transformations: betasOf(received).includes(BINDING_BETA) ? judged.dropped.map(reported) : undefined,
         speed: body.speed ?? "standard",
       }),
@@ -56,11 +56,11 @@ export class MessagesSession implements WireSession {
   }
 
   readPrompt(received: Received, rules: ModelRules): { readonly ok: true; readonly prompt: ReadPrompt } | Refused {
-    return judge(received, rules, "count");
+    return checkAndRead(received, rules, "count");
   }
 }
 
-/** Signing needs the conversation; it is only done for answers that think, and before their first event. */
+/** Signing needs the conversation, so it is done only for answers that think, before their first event. */
 const lateSigner = (body: JsonObject, bound: boolean) => (thinking: string) => signerFor(body, bound)(thinking);
 
 const betasOf = ({ headers }: Received): readonly string[] =>
@@ -69,19 +69,19 @@ const betasOf = ({ headers }: Received): readonly string[] =>
     .map((beta) => beta.trim())
     .filter((beta) => beta !== "");
 
-type Judged = {
+type CheckedRequest = {
   readonly ok: true;
   readonly prompt: ReadPrompt;
   readonly dropped: readonly DroppedThinking[];
 };
 
-/** The prompt the model would see, or one line saying why it never will. */
-const judge = (received: Received, rules: ModelRules, target: "message" | "count"): Judged | Refused => {
+/** The prompt that the model would see, or one line that says why the request is refused. */
+const checkAndRead = (received: Received, rules: ModelRules, target: "message" | "count"): CheckedRequest | Refused => {
   const { body, ordered } = received.parsed;
   const betas = betasOf(received);
   const complaint = checkRequest(body, { accepts: rules.accepts, betas, target });
   if (complaint !== undefined) return refused(invalid(complaint));
-  const dropped = judgeThinking(ordered, rules.accepts.boundThinking);
+  const dropped = checkThinking(ordered, rules.accepts.boundThinking);
   if (typeof dropped === "string") return refused(invalid(dropped));
   const paths = new Set(dropped.map(({ path }) => path));
   return { ok: true, prompt: promptOf(ordered, { betas, rules: rules.cache, dropped: paths }), dropped };

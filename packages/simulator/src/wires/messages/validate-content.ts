@@ -1,11 +1,11 @@
 /** Is every content block and tool well formed?
- *  Invariant: blocks only the provider's own tools make are passed through; all others are checked field by field.
- *  Elsewhere: the order of blocks and turns (validate-turns.ts), where markers stand (../../cache). */
+ *  Invariant: blocks that only the provider's own tools make are passed through; all others are checked field by field.
+ *  Elsewhere: the order of blocks and turns (validate-turns.ts), where markers are allowed (../../cache). */
 
 import type { Json } from "@prefork/wire";
-import { isObject, own } from "../../body.ts";
+import { isObject, ownEntry } from "../../body.ts";
 import type { Checker, Shape } from "../../shape.ts";
-import { isAnything, isBoolean, isDictionary, isListOf, isOneOf, isShape, isString } from "./words.ts";
+import { isAnything, isBoolean, isDictionary, isListOf, isOneOf, isShape, isString } from "./complaints.ts";
 
 export const isCacheControl: Checker = isShape({
   required: { type: isOneOf("ephemeral") },
@@ -24,7 +24,7 @@ const textShape: Shape = {
 
 const isResultBlock: Checker = (value, place) => {
   const type = isObject(value) ? value.type : undefined;
-  const shape = typeof type === "string" ? own(resultBlocks, type) : undefined;
+  const shape = typeof type === "string" ? ownEntry(resultBlocks, type) : undefined;
   return shape === undefined
     ? `${place}: Input tag '${String(type)}' found using 'type' does not match any of the expected tags: ${Object.keys(resultBlocks).join(", ")}`
     : isShape(shape)(value, place);
@@ -71,13 +71,13 @@ const providerBlock =
 const isBlock: Checker = (value, place) => {
   const type = isObject(value) ? value.type : undefined;
   if (type === undefined) return `${place}.type: Field required`;
-  const shape = typeof type === "string" ? own(blocks, type) : undefined;
+  const shape = typeof type === "string" ? ownEntry(blocks, type) : undefined;
   if (shape !== undefined) return isShape(withoutThinkingMarker(String(type), value, shape))(value, place);
   if (typeof type === "string" && providerBlock.test(type)) return undefined;
   return `${place}: Input tag '${String(type)}' found using 'type' does not match any of the expected tags: ${Object.keys(blocks).join(", ")}`;
 };
 
-/** A null marker is as good as none, also where a marker is not allowed. */
+/** A null marker counts as none, even where a marker is not allowed. */
 const withoutThinkingMarker = (type: string, value: Json, shape: Shape): Shape =>
   type.endsWith("thinking") && isObject(value) && value.cache_control === null
     ? { ...shape, optional: { cache_control: isAnything } }

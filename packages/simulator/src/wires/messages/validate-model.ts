@@ -1,5 +1,5 @@
 /** Does this model accept these settings?
- *  Invariant: what differs between models is read from its acceptance rules, never from its name.
+ *  Invariant: differences between models are read from the acceptance rules, never from the name.
  *  Elsewhere: the rules (../../rules), types of the settings (validate.ts). */
 
 import type { JsonObject } from "@prefork/wire";
@@ -57,7 +57,7 @@ const checkToolChoice = (body: JsonObject, accepts: AcceptanceRules): string | u
     : undefined;
 };
 
-/** `max_tokens: 0` fills the cache and answers nothing, so it goes with nothing that shapes an answer. */
+/** `max_tokens: 0` fills the cache without an answer, so it cannot be combined with anything that shapes an answer. */
 const checkPrewarm = (body: JsonObject): string | undefined => {
   if (body.max_tokens !== 0) return undefined;
   const type = objectOf(body.tool_choice).type;

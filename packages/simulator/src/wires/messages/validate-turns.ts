@@ -1,5 +1,6 @@
-/** Do the turns follow each other as the provider demands?
- *  Invariant: consecutive turns of one role count as one, as they do in the prompt; every call is answered at once.
+/** Do the turns follow each other as the provider requires?
+ *  Invariant: consecutive turns of one role count as one, as they do in the prompt; every call is answered in the next
+ *  turn.
  *  Elsewhere: the form of each block (validate-content.ts). */
 
 import type { JsonObject } from "@prefork/wire";
@@ -133,7 +134,7 @@ const hasOpenServerCall = (turn: Turn): boolean => {
 const checkEnd = (messages: readonly ReadMessage[], accepts: AcceptanceRules): string | undefined => {
   const last = messages.at(-1);
   if (last?.role !== "assistant") return undefined;
-  // A paused turn is continued by sending it back as it is.
+  // A paused turn is continued by sending it back unchanged.
   if (last.blocks.some(({ block }) => block.type === "server_tool_use")) return undefined;
   if (!accepts.prefill)
     return "This model does not support assistant message prefill. The conversation must end with a user message.";

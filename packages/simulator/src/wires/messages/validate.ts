@@ -1,5 +1,5 @@
 /** Would the provider accept this request, and if not, with which error?
- *  Invariant: the first fault in the body's own order is reported, in one line that names the place.
+ *  Invariant: the first fault in the body's own order is reported, in one line that names the location.
  *  Elsewhere: blocks (validate-content.ts), turns (validate-turns.ts), settings by model (validate-model.ts). */
 
 import type { JsonObject } from "@prefork/wire";
@@ -7,9 +7,6 @@ import { dotted, isObject, listOf, objectOf, readMessages, readSystem, stringOf 
 import type { AcceptanceRules } from "../../rules/index.ts";
 import { type Checker, first, firstRepeated, type Shape } from "../../shape.ts";
 import { BINDING_BETA } from "./bound-thinking.ts";
-import { isCacheControl, isContent, isSystem, isTool } from "./validate-content.ts";
-import { checkModelSettings } from "./validate-model.ts";
-import { checkTurns } from "./validate-turns.ts";
 import {
   isAnything,
   isBoolean,
@@ -21,7 +18,10 @@ import {
   isShallow,
   isShape,
   isString,
-} from "./words.ts";
+} from "./complaints.ts";
+import { isCacheControl, isContent, isSystem, isTool } from "./validate-content.ts";
+import { checkModelSettings } from "./validate-model.ts";
+import { checkTurns } from "./validate-turns.ts";
 
 const isMessage: Checker = isShape({
   required: { role: isString, content: isContent },
@@ -102,15 +102,15 @@ export type ValidationTerms = {
 
 export const checkRequest = (body: JsonObject, { accepts, betas, target }: ValidationTerms): string | undefined =>
   isShallow(body, "") ??
-  (target === "message" ? isMessageRequest : isCountRequest)(heeded(body, accepts), "") ??
+  (target === "message" ? isMessageRequest : isCountRequest)(knownFields(body, accepts), "") ??
   checkBetaFields(body, betas) ??
   checkTools(body) ??
   checkMarkedText(body) ??
   checkTurns(body, accepts) ??
   checkModelSettings(body, accepts);
 
-/** Some who speak this format pass over fields they do not know. */
-const heeded = (body: JsonObject, { unknownFields }: AcceptanceRules): JsonObject => {
+/** Some endpoints that speak this format ignore unknown fields. */
+const knownFields = (body: JsonObject, { unknownFields }: AcceptanceRules): JsonObject => {
   if (unknownFields === "refused") return body;
   const known = { ...messageShape.required, ...messageShape.optional };
   return Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(known, name)));
@@ -128,7 +128,7 @@ const checkTools = (body: JsonObject): string | undefined => {
     : "tools: Tool names must be unique.";
 };
 
-/** An empty text block has nothing to cache, and the provider refuses to pretend otherwise. */
+/** An empty text block has nothing to cache, so the provider refuses a marker on it. */
 const checkMarkedText = (body: JsonObject): string | undefined =>
   first([...readSystem(body), ...readMessages(body).flatMap((message) => message.blocks)], ({ block, path }) =>
     block.type === "text" && block.text === "" && isObject(block.cache_control)

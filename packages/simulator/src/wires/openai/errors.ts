@@ -1,5 +1,5 @@
-/** How is a refusal spelled on OpenAI's formats?
- *  Invariant: a body under `error` with message, type, param and code, whoever sends it; only their values differ.
+/** How is a refusal encoded in OpenAI's formats?
+ *  Invariant: a body under `error` with message, type, param and code, whoever sends it; only the values differ.
  *  Elsewhere: which values a provider has (../../rules). */
 
 import type { JsonObject } from "@prefork/wire";
@@ -18,13 +18,13 @@ const nameOf = (status: number): string | null => {
   return status === 503 || status === 529 ? "server_is_overloaded" : null;
 };
 
-/** What stands under `error`. */
+/** The content of `error`. */
 export const errorFields = (
   { status, message, code, param }: Refusal,
   { errorCode, errorTypes }: ReportRules,
 ): JsonObject => {
   const type = errorTypes[status] ?? typeOf(status);
-  // Only Anthropic has a status of its own for an overloaded model.
+  // Only Anthropic has a separate status for an overloaded model.
   const codes = { named: code ?? nameOf(status), typed: type, status: status === 529 ? 503 : status };
   return { message, type, param: param ?? null, code: codes[errorCode] };
 };

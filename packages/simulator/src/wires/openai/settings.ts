@@ -1,21 +1,22 @@
-/** What do OpenAI's formats say of caching, and of what changes a prompt beside its words?
- *  Invariant: what a model cannot do is refused here, by its rules, never by its name.
- *  Elsewhere: where the fields stand (../chat, ../responses), what becomes of them (../../cache). */
+/** What do OpenAI's formats say about caching, and about other things that change a prompt?
+ *  Invariant: what a model does not support is refused here by its rules, never by its name. An automatic entry ends
+ *  only after a user message, a group of results, or the opening instructions.
+ *  Elsewhere: where the fields are (../chat, ../responses), what becomes of them (../../cache). */
 
 import type { Json, JsonObject, Ttl } from "@prefork/wire";
 import { isObject, objectOf, type ReadBlock, type ReadMessage, stringOf } from "../../body.ts";
-import type { CachingAsked } from "../../cache/index.ts";
+import type { CachingSettings } from "../../cache/index.ts";
 import { invalid, type Refusal } from "../../errors.ts";
 import { mergeTurns } from "../../neutral.ts";
 import type { ReadPrompt } from "../../prompt/index.ts";
 import type { CacheRules, ModelRules } from "../../rules/index.ts";
-import { unsupported } from "./words.ts";
+import { unsupported } from "./complaints.ts";
 
-/** The lifetime of what says none of its own. */
+/** The lifetime of markers that name none. */
 export const requestTtl = (body: JsonObject, rules: CacheRules): Ttl =>
   (objectOf(body.prompt_cache_options).ttl as Ttl | undefined) ?? rules.defaultTtl;
 
-/** The marker on a part of content: OpenAI's own, or the one that others took from Anthropic. */
+/** The marker on a content part: OpenAI's own, or the one that others took from Anthropic. */
 export const markerOn = (part: JsonObject, body: JsonObject, rules: CacheRules): { readonly marker?: Ttl } => {
   const { prompt_cache_breakpoint: breakpoint, cache_control: control } = part;
   const isOwn = rules.endings !== "none";
@@ -24,7 +25,7 @@ export const markerOn = (part: JsonObject, body: JsonObject, rules: CacheRules):
   return { marker: isOwn ? ((mark.ttl as Ttl | undefined) ?? requestTtl(body, rules)) : rules.defaultTtl };
 };
 
-export const cachingOf = (body: JsonObject, rules: CacheRules, markers: number): CachingAsked => {
+export const cachingOf = (body: JsonObject, rules: CacheRules, markers: number): CachingSettings => {
   const options = objectOf(body.prompt_cache_options);
   const apart = rules.apart === "none" ? "" : stringOf(body[rules.apart]);
   const slot = body.id_slot;
@@ -41,7 +42,7 @@ export const cachingOf = (body: JsonObject, rules: CacheRules, markers: number):
 
 const LONGEST_KEY = 64;
 
-/** Where caching is asked for in a way that this model does not have. */
+/** Refuses caching options that this model does not have. */
 export const checkCaching = (body: JsonObject, { accepts, cache }: ModelRules): Refusal | undefined => {
   if (accepts.unknownFields === "ignored") return undefined;
   const { prompt_cache_key: key, prompt_cache_options: options, prompt_cache_retention: retention } = body;
@@ -63,7 +64,7 @@ export const checkCaching = (body: JsonObject, { accepts, cache }: ModelRules): 
   return undefined;
 };
 
-/** A breakpoint on a model that has none. */
+/** A breakpoint on a model that does not support it. */
 export const checkBreakpoint = (part: JsonObject, place: string, { accepts }: ModelRules): Refusal | undefined =>
   isObject(part.prompt_cache_breakpoint) && !accepts.cacheOptions && accepts.unknownFields === "refused"
     ? unsupported(`${place}.prompt_cache_breakpoint`)

@@ -1,14 +1,14 @@
-/** What does OpenAI itself say about a cache miss, against an earlier response?
- *  Invariant: it compares prompts only; where they agree and nothing was read all the same, it cannot say why.
- *  Elsewhere: the simulator's own, fuller account (../../ledger.ts). */
+/** What does OpenAI itself say about a cache miss, compared with an earlier response?
+ *  Invariant: it only compares prompts; if they agree and nothing was read anyway, it cannot say why.
+ *  Elsewhere: the simulator's own, fuller explanation (../../ledger.ts). */
 
 import type { Json } from "@prefork/wire";
 import type { KeyParameter } from "../../rules/index.ts";
-import type { Begun, Looked } from "../../wire.ts";
+import type { LookedUpRequest, StartedAnswer } from "../../wire.ts";
 
-type Remembered = Pick<Begun, "partition" | "fingerprint" | "lastHash" | "cached">;
+type Remembered = Pick<StartedAnswer, "partition" | "fingerprint" | "lastHash" | "cached">;
 
-/** Reasons by the parameters whose change they name, in the order they are looked for. */
+/** Reasons by the parameter whose change they name, in the order of checking. */
 const reasons: readonly (readonly [KeyParameter, string])[] = [
   ["model", "model_changed"],
   ["service_tier", "service_tier_changed"],
@@ -22,12 +22,12 @@ const reasons: readonly (readonly [KeyParameter, string])[] = [
 export class Comparisons {
   readonly #byResponse = new Map<string, Remembered>();
 
-  remember({ messageId, partition, fingerprint, lastHash, cached }: Begun): void {
+  remember({ messageId, partition, fingerprint, lastHash, cached }: StartedAnswer): void {
     this.#byResponse.set(messageId, { partition, fingerprint, lastHash, cached });
   }
 
-  /** `prompt_cache_diagnostics` of the response; null if nothing was asked. */
-  compare(baseline: Json | undefined, looked: Looked): Json {
+  /** `prompt_cache_diagnostics` of the response; null if it was not requested. */
+  compare(baseline: Json | undefined, looked: LookedUpRequest): Json {
     if (typeof baseline !== "string") return null;
     const earlier = this.#byResponse.get(baseline);
     if (earlier === undefined) return { type: "comparison_response_not_found" };
@@ -42,7 +42,7 @@ export class Comparisons {
   }
 }
 
-const changed = (earlier: Remembered, { rendered, partition }: Looked): string | undefined => {
+const changed = (earlier: Remembered, { rendered, partition }: LookedUpRequest): string | undefined => {
   const [before, now] = [earlier.fingerprint, rendered.fingerprint];
   if (earlier.partition !== partition) return "prompt_cache_key_changed";
   const parameter = reasons.find(([name]) => before.parameters[name] !== now.parameters[name]);

@@ -1,6 +1,7 @@
 /** Which items does an answer consist of on the Responses API?
- *  Invariant: one item a block; ids follow from the response's; what was thought is sealed, and shown only if asked for.
- *  Elsewhere: the events around them (spelling.ts), keeping them (stored.ts). */
+ *  Invariant: one item per block; ids are derived from the response's; thinking is encrypted, and shown only if asked
+ *  for.
+ *  Elsewhere: the events around them (encode-answer.ts), storing them (session.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { inputText, type SimMessage } from "../../answer.ts";
@@ -55,7 +56,7 @@ export const isCutOff = ({ stopReason }: SimMessage): boolean =>
 const statusOf = (message: SimMessage, index: number): string =>
   isCutOff(message) && index === message.content.length - 1 ? "incomplete" : "completed";
 
-/** Text, or the words of a refusal. */
+/** Text, or the text of a refusal. */
 export const textPart = ({ stopReason }: SimMessage, text: string): JsonObject =>
   stopReason === "refusal"
     ? { type: "refusal", refusal: text }

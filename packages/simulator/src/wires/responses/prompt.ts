@@ -1,10 +1,10 @@
-/** What prompt does a body of the Responses API ask for?
- *  Invariant: blocks are in the words of the Messages API, paths in the client's; a call's arguments keep their letters.
- *  Elsewhere: which bodies get this far (validate*.ts), items of earlier responses (stored.ts). */
+/** Which prompt does a Responses body contain?
+ *  Invariant: blocks have the form of the Messages API, paths are the client's; a call's arguments stay verbatim.
+ *  Elsewhere: which bodies get this far (validate*.ts), items of earlier responses (session.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 import { listOf, objectOf, type ReadBlock, type ReadMessage, stringOf } from "../../body.ts";
-import { given, inputOf } from "../../neutral.ts";
+import { inputOf, presentOnly } from "../../neutral.ts";
 import type { ReadPrompt, ReadTool } from "../../prompt/index.ts";
 import type { CacheRules, ModelRules } from "../../rules/index.ts";
 import { markerOn, partTurns } from "../openai/index.ts";
@@ -22,10 +22,10 @@ export const promptOf = (body: JsonObject, items: readonly PlacedItem[], { cache
   return {
     tools: listOf(body.tools)
       .map(readTool)
-      // A deferred tool stands outside the prompt until a search finds it.
+      // A deferred tool is not in the prompt until a search finds it.
       .filter(({ tool }) => tool.defer_loading !== true),
     ...partTurns(turns, instructions),
-    parameters: given({
+    parameters: presentOnly({
       model: body.model,
       effort: objectOf(body.reasoning).effort,
       verbosity: objectOf(body.text).verbosity,
@@ -72,7 +72,7 @@ const turnOf = ({ item, path }: PlacedItem, body: JsonObject, rules: CacheRules)
   }
 };
 
-/** Of items of the provider's own tools: their outputs come to the model, the others from it. */
+/** The speaker of items of the provider's own tools: their outputs go to the model, the others come from it. */
 const speakerOf = (type: string): string => {
   if (type === "additional_tools" || type === "configuration_update") return "system";
   return /_(?:output|response)$/.test(type) ? "user" : "assistant";

@@ -1,7 +1,7 @@
-/** How does reasoning leave the provider so that only it can read it again?
- *  Invariant: a seal of ours opens for models of the family that made it, and only unchanged; seals from elsewhere pass,
- *  since nobody here can check them.
- *  Elsewhere: who asks (validate-items.ts, prompt.ts). */
+/** How does reasoning leave the provider so that only the provider can read it again?
+ *  Invariant: our seal opens only unchanged, and only for models of the family that made it; foreign seals pass,
+ *  because they cannot be checked here.
+ *  Elsewhere: who uses it (validate-items.ts, prompt.ts). */
 
 import { hash } from "node:crypto";
 
@@ -9,7 +9,7 @@ const OWN = "sim1";
 
 const digest = (text: string): string => hash("sha256", text).slice(0, 20);
 
-/** `gpt-6.1-sol` and `gpt-6-luna` are of one family. */
+/** `gpt-6.1-sol` and `gpt-6-luna` are one family. */
 const familyOf = (model: string): string => /^(?:[\w-]+\/)?([a-z]+-?\d+)/.exec(model)?.[1] ?? model;
 
 export const seal = (thinking: string, model: string): string =>
@@ -20,7 +20,7 @@ export const opens = (sealed: string, model: string): boolean => {
   return thinking === undefined || sealed === seal(thinking, model);
 };
 
-/** What was thought; undefined for what another sealed. */
+/** The thinking; undefined for a foreign seal. */
 export const unseal = (sealed: string): string | undefined => {
   const [maker, , , text = ""] = sealed.split(".");
   return maker === OWN ? Buffer.from(text, "base64url").toString("utf8") : undefined;

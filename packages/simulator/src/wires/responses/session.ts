@@ -1,7 +1,7 @@
-/** How is a request on the Responses API read, and what is remembered of it?
- *  Invariant: what it hands on for the time of an answer does not refer to the body, except where the client lets the
- *  response be stored: then its items are kept.
- *  Elsewhere: which bodies are refused (validate*.ts), what prompt they are (prompt.ts), the answer (spelling.ts). */
+/** How is a Responses request read, and what is remembered of it?
+ *  Invariant: what is kept while answering does not refer to the body, unless the client lets the response be stored:
+ *  then its items are kept. A chain of responses is stored link by link, without those that said `store: false`.
+ *  Elsewhere: which bodies are refused (validate*.ts), the prompt (prompt.ts), the answer (encode-answer.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { isObject, listOf, objectOf, stringOf } from "../../body.ts";
@@ -9,13 +9,20 @@ import { invalid, type Refusal } from "../../errors.ts";
 import { neutralBody } from "../../neutral.ts";
 import type { ReadPrompt } from "../../prompt/index.ts";
 import type { ModelRules } from "../../rules/index.ts";
-import { type Begun, type Reading, type Received, type Refused, refused, type WireSession } from "../../wire.ts";
+import {
+  type ReadRequest,
+  type Received,
+  type Refused,
+  refused,
+  type StartedAnswer,
+  type WireSession,
+} from "../../wire.ts";
 import { cachingOf, markersIn } from "../openai/index.ts";
 import { Comparisons } from "./diagnose.ts";
+import { answerEncoder } from "./encode-answer.ts";
 import { itemsOf } from "./items.ts";
 import { type PlacedItem, promptOf } from "./prompt.ts";
 import { seal } from "./seal.ts";
-import { spellingOf } from "./spelling.ts";
 import { checkRequest, typeOf } from "./validate.ts";
 import { checkItems } from "./validate-items.ts";
 
@@ -26,7 +33,7 @@ export class ResponsesSession implements WireSession {
   readonly #comparisons = new Comparisons();
   readonly #madeWith = new Map<string, string>();
 
-  read(received: Received, rules: ModelRules): Reading | Refused {
+  read(received: Received, rules: ModelRules): ReadRequest | Refused {
     const read = this.#read(received, rules);
     if (!read.ok) return read;
     const { body } = received.parsed;
@@ -43,7 +50,7 @@ export class ResponsesSession implements WireSession {
         model,
         stream,
         maxTokens: body.max_output_tokens,
-        tools: listOf(body.tools).map((tool) => toolWords(objectOf(tool))),
+        tools: listOf(body.tools).map((tool) => neutralTool(objectOf(tool))),
         system: prompt.system,
         messages: prompt.messages,
       }),
@@ -52,7 +59,7 @@ export class ResponsesSession implements WireSession {
       ids: { message: "resp", call: "call" },
       sign: (thinking) => seal(thinking, model),
       says,
-      spelling: spellingOf({
+      encoder: answerEncoder({
         settings: echoOf(body, rules),
         showThinking,
         prewarm: options.prewarm === true,
@@ -86,7 +93,7 @@ export class ResponsesSession implements WireSession {
       : refused(misplaced);
   }
 
-  /** The items of the whole conversation: those of earlier responses, and what is referred to, included. */
+  /** The items of the whole conversation, including those of earlier responses and referenced ones. */
   #resolve(body: JsonObject): readonly PlacedItem[] | Refusal {
     const previous = stringOf(body.previous_response_id);
     const earlier = previous === "" ? [] : this.#stored.upTo(previous);
@@ -98,7 +105,7 @@ export class ResponsesSession implements WireSession {
     const own = inputItems(body).map((item) => {
       const stored = this.#stored.item(stringOf(item.id));
       if (typeOf(item) === "item_reference") return stored;
-      // Reasoning that is stored needs no seal to come back.
+      // Stored reasoning can be sent back without its encrypted content.
       return typeOf(item) === "reasoning" && !stringOf(item.encrypted_content) ? (stored ?? item) : item;
     });
     const missing = own.indexOf(undefined);
@@ -111,7 +118,7 @@ export class ResponsesSession implements WireSession {
   }
 
   /** Remembers an answer when it begins; its items only if they are to be stored. */
-  #keeper(body: JsonObject, items: readonly JsonObject[], showThinking: boolean): (begun: Begun) => void {
+  #keeper(body: JsonObject, items: readonly JsonObject[], showThinking: boolean): (begun: StartedAnswer) => void {
     const [stored, comparisons, madeWith] = [this.#stored, this.#comparisons, this.#madeWith];
     const previous = typeof body.previous_response_id === "string" ? body.previous_response_id : undefined;
     const kept = body.store === false ? undefined : { previous, items };
@@ -135,7 +142,7 @@ const inputItems = (body: JsonObject): readonly JsonObject[] =>
 const ownItems = (items: readonly PlacedItem[]): readonly JsonObject[] =>
   items.filter(({ path }) => path.startsWith("input")).map(({ item }) => item);
 
-/** Items with the reasoning that stands just before them. */
+/** Items with the reasoning just before them. */
 const pairsOf = (items: readonly JsonObject[]): readonly (readonly [string, string])[] =>
   items.flatMap((item, index) => {
     const before = items[index - 1];
@@ -144,7 +151,7 @@ const pairsOf = (items: readonly JsonObject[]): readonly (readonly [string, stri
       : [];
   });
 
-const toolWords = ({ name, description, parameters, type }: JsonObject): JsonObject => ({
+const neutralTool = ({ name, description, parameters, type }: JsonObject): JsonObject => ({
   name: stringOf(name) || stringOf(type),
   description: stringOf(description),
   input_schema: objectOf(parameters),
@@ -199,7 +206,7 @@ export class StoredResponses {
     return this.#items.get(id);
   }
 
-  /** All items up to the end of that response; undefined if it is not kept. */
+  /** All items up to the end of that response; undefined if it is not stored. */
   upTo(id: string): readonly JsonObject[] | undefined {
     const chain: (readonly JsonObject[])[] = [];
     for (let at: string | undefined = id; at !== undefined; ) {

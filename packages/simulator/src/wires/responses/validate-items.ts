@@ -1,7 +1,7 @@
-/** Do the items follow each other as the provider demands?
- *  Invariant: reasoning goes before what it led to, every call has its output and every output its call, and what the
- *  provider sealed comes back as it was.
- *  Elsewhere: the form of each item (validate.ts), sealing (seal.ts). */
+/** Do the items follow each other as the provider requires?
+ *  Invariant: reasoning comes before what it led to, every call has its output and every output its call, and encrypted
+ *  content comes back unchanged.
+ *  Elsewhere: the form of each item (validate.ts), encryption (seal.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { stringOf } from "../../body.ts";
@@ -12,7 +12,7 @@ import { typeOf } from "./validate.ts";
 
 export type ItemTerms = {
   readonly model: string;
-  /** Reasoning that an item of ours was made with, by the id of that item. */
+  /** The reasoning that one of our items was made with, by the id of that item. */
   readonly madeWith: ReadonlyMap<string, string>;
 };
 
@@ -79,7 +79,7 @@ const checkOutput = (item: JsonObject, at: number, { items }: Place): Refusal | 
     ? undefined
     : invalid(`No tool call found for function call output with call_id ${callId(item)}.`, { param: "input" });
 
-/** What was made with reasoning comes back with it. */
+/** An item that was made with reasoning must be sent back with it. */
 const checkMade = (item: JsonObject, { items, madeWith }: Place): Refusal | undefined => {
   const reasoning = madeWith.get(stringOf(item.id));
   return reasoning === undefined || items.some(({ id }) => id === reasoning)

@@ -1,9 +1,9 @@
-/** Would OpenAI accept a body of the Responses API, and if not, with which error?
- *  Invariant: the first fault in the body's own order is reported, in one line that names the place.
- *  Elsewhere: the order of items (validate-items.ts), words (../openai). */
+/** Would OpenAI accept a Responses body, and if not, with which error?
+ *  Invariant: the first fault in the body's own order is reported, in one line that names the location.
+ *  Elsewhere: the order of items (validate-items.ts), error messages (../openai). */
 
 import type { JsonObject } from "@prefork/wire";
-import { isObject, listOf, objectOf, own, stringOf } from "../../body.ts";
+import { isObject, listOf, objectOf, ownEntry, stringOf } from "../../body.ts";
 import { invalid, type Refusal } from "../../errors.ts";
 import type { ModelRules } from "../../rules/index.ts";
 import { type Checker, first, firstRepeated, type Shape } from "../../shape.ts";
@@ -67,7 +67,7 @@ const contentOf =
       ? undefined
       : isListOf((part, at) => {
           const type = isObject(part) ? part.type : undefined;
-          const shape = typeof type === "string" ? own(table, type) : undefined;
+          const shape = typeof type === "string" ? ownEntry(table, type) : undefined;
           return shape === undefined
             ? isOneOf(...Object.keys(table))(type ?? null, `${at}.type`)
             : isShape(shape)(part, at);
@@ -109,7 +109,7 @@ const items: Readonly<Record<string, Check>> = {
   item_reference: isShape({ required: { id: isString }, optional: { type: isString } }),
 };
 
-/** Items of the provider's own tools, which are passed through as they are. */
+/** Items of the provider's own tools, which are passed through unchanged. */
 const others = new Set(
   `additional_tools apply_patch_call apply_patch_call_output code_interpreter_call compaction compaction_trigger
    computer_call computer_call_output configuration_update custom_tool_call custom_tool_call_output file_search_call
@@ -118,7 +118,7 @@ const others = new Set(
    web_search_call`.split(/\s+/),
 );
 
-/** A message may leave its type out, and so may a reference that is nothing but an id. */
+/** A message may omit its type, and so may a reference that has only an id. */
 export const typeOf = ({ type, role, id }: JsonObject): string => {
   if (typeof type === "string") return type;
   return role === undefined && id !== undefined ? "item_reference" : "message";
@@ -128,7 +128,10 @@ const isItem: Check = (value, place) => {
   if (!isObject(value)) return isDictionary(value, place);
   const type = typeOf(value);
   if (others.has(type)) return undefined;
-  return (own(items, type) ?? ((_, at) => isOneOf(...Object.keys(items), ...others)(type, `${at}.type`)))(value, place);
+  return (ownEntry(items, type) ?? ((_, at) => isOneOf(...Object.keys(items), ...others)(type, `${at}.type`)))(
+    value,
+    place,
+  );
 };
 
 const isInput: Check = (value, place) => (typeof value === "string" ? undefined : isListOf(isItem)(value, place));
@@ -217,7 +220,7 @@ export const checkRequest = (body: JsonObject, rules: ModelRules): Refusal | und
   checkTools(body) ??
   checkEffort(objectOf(body.reasoning).effort, "reasoning.effort", rules);
 
-/** Parts of messages, and of results, that carry a breakpoint. */
+/** Parts of messages and results that carry a breakpoint. */
 const checkMarks = (body: JsonObject, rules: ModelRules): Refusal | undefined =>
   first(listOf(body.input), (entry, at) => {
     const item = objectOf(entry);

@@ -1,14 +1,14 @@
-/** How does an answer look on Gemini's API, whole and as events?
- *  Invariant: pure; an event holds whole parts or pieces of text, and the last one why the answer ends; the prompt
- *  figure is a total, and thoughts are counted beside the candidate.
+/** How is an answer encoded on Gemini's API, whole and as events?
+ *  Invariant: pure; an event contains whole parts or pieces of text, and the last one why the answer ends; the prompt
+ *  figure is a total, and thoughts are counted separately from the candidate.
  *  Elsewhere: signatures (signature.ts), writing to a socket (../../serve-answer.ts). */
 
 import type { JsonObject, Usage } from "@prefork/wire";
 import { piecesOf, type SimMessage } from "../../answer.ts";
 import { objectOf, stringOf } from "../../body.ts";
-import type { SimEvent, Spelling } from "../../wire.ts";
+import type { AnswerEncoder, SimEvent } from "../../wire.ts";
+import { errorBody } from "./complaints.ts";
 import { signatureFor } from "./signature.ts";
-import { errorBody } from "./words.ts";
 
 export type Echo = {
   readonly includeThoughts: boolean;
@@ -16,13 +16,13 @@ export type Echo = {
   readonly model: string;
 };
 
-export const spellingOf = (echo: Echo): Spelling => ({
+export const answerEncoder = (echo: Echo): AnswerEncoder => ({
   events: (message) => events(message, echo),
   whole: (message) => ({
     candidates: [candidate(partsOf(message, echo), finishOf(message))],
     ...closing(message),
   }),
-  // It has no status of its own for an overloaded model.
+  // Gemini has no separate status for an overloaded model.
   failure: (refusal) => ({
     phase: "closing",
     data: errorBody({ ...refusal, status: refusal.status === 529 ? 503 : refusal.status }),
@@ -74,7 +74,7 @@ const closing = (message: SimMessage): JsonObject => ({
 const thoughtsIn = ({ content }: SimMessage): string =>
   content.map((block) => (block.type === "thinking" ? stringOf(block.thinking) : "")).join("");
 
-/** The parts of one block; nothing for thoughts that were not asked for. Of calls made together the first is signed. */
+/** The parts of one block; none for thoughts that were not asked for. Only the first of several calls is signed. */
 const partOf = (
   message: SimMessage,
   index: number,

@@ -1,6 +1,6 @@
 /** How does Anthropic say that a field is wrong? */
 
-import { dotted, type Expected, type ShapeWords, shapesIn } from "../../shape.ts";
+import { dotted, type Expected, type ShapeComplaints, shapesIn } from "../../shape.ts";
 
 const names: Readonly<Record<Expected, string>> = {
   string: "string",
@@ -11,7 +11,7 @@ const names: Readonly<Record<Expected, string>> = {
   list: "list",
 };
 
-const words: ShapeWords<string> = {
+const words: ShapeComplaints<string> = {
   under: dotted,
   at: (place, index) => `${place}.${index}`,
   wrongType: (place, expected) => `${place === "" ? "body" : place}: Input should be a valid ${names[expected]}`,

@@ -1,17 +1,18 @@
-/** How does an answer look on Chat Completions, whole and as chunks?
- *  Invariant: pure; the chunks, folded, give the whole message; usage comes last, and only where it was asked for.
- *  Elsewhere: usage (usage.ts), writing to a socket (../../serve-answer.ts). */
+/** How is an answer encoded on Chat Completions, whole and as chunks?
+ *  Invariant: pure; the chunks, folded, give the whole message; usage comes last, and only if it was asked for. The
+ *  prompt figure is a total that includes reads and writes; the rules say where they are reported.
+ *  Elsewhere: the rules (../../rules), writing to a socket (../../serve-answer.ts). */
 
 import type { Json, JsonObject, Usage } from "@prefork/wire";
 import { inputText, piecesOf, type SimMessage } from "../../answer.ts";
 import { stringOf } from "../../body.ts";
 import type { ReportRules } from "../../rules/index.ts";
-import type { SimEvent, Spelling } from "../../wire.ts";
+import type { AnswerEncoder, SimEvent } from "../../wire.ts";
 import { errorFields } from "../openai/index.ts";
 
 export type Echo = UsageTerms & { readonly includeUsage: boolean };
 
-export const spellingOf = (echo: Echo): Spelling => ({
+export const answerEncoder = (echo: Echo): AnswerEncoder => ({
   events: (message) => chunks(message, echo),
   whole: (message) => completion(message, echo),
   failure: (refusal) => ({ phase: "closing", data: { error: errorFields(refusal, echo.reports) } }),
@@ -33,7 +34,7 @@ const head = (message: SimMessage, object: string): JsonObject => ({
   model: message.model,
 });
 
-/** The name that text is said under: a refusal has one of its own. */
+/** The member for text: a refusal has its own. */
 const textName = ({ stopReason }: SimMessage): "refusal" | "content" =>
   stopReason === "refusal" ? "refusal" : "content";
 
@@ -118,7 +119,7 @@ function* chunks(message: SimMessage, echo: Echo): Generator<SimEvent> {
   yield { phase: "closing", data: "[DONE]" };
 }
 
-/** Thinking that is not shown is still generated: it has one delta that says nothing. */
+/** Hidden thinking is still generated, so it has one empty delta. */
 function* deltasOf(message: SimMessage, index: number, { reports }: Echo): Generator<JsonObject> {
   const block = message.content[index];
   switch (block?.type) {
@@ -163,16 +164,16 @@ export const usageBody = (usage: Usage, { reports, marked }: UsageTerms): JsonOb
     completion_tokens: usage.output,
     total_tokens: prompt + usage.output,
   };
-  const details = reports.usage.reduce((body, [path, part]) => placed(body, path.split("."), parts[part]), base);
+  const details = reports.usage.reduce((body, [path, part]) => setAtPath(body, path.split("."), parts[part]), base);
   return { ...details, completion_tokens_details: { reasoning_tokens: usage.thinking ?? 0 } };
 };
 
-const placed = (body: JsonObject, [name = "", ...below]: readonly string[], value: Json | undefined): JsonObject => {
+const setAtPath = (body: JsonObject, [name = "", ...below]: readonly string[], value: Json | undefined): JsonObject => {
   if (value === undefined) return body;
-  return { ...body, [name]: below.length === 0 ? value : placed((body[name] as JsonObject) ?? {}, below, value) };
+  return { ...body, [name]: below.length === 0 ? value : setAtPath((body[name] as JsonObject) ?? {}, below, value) };
 };
 
-/** What was found, what was computed, what was generated. */
+/** What was cached, what was computed, what was generated. */
 export const timings = (usage: Usage): JsonObject => ({
   cache_n: usage.read,
   prompt_n: usage.plain,

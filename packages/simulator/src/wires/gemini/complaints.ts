@@ -1,13 +1,13 @@
 /** How does Gemini say that something is wrong?
- *  Invariant: an error has the status as a number and as a name; a field may be spelled in either of its two ways.
- *  Elsewhere: which fields there are (validate.ts). */
+ *  Invariant: an error has the status as a number and as a name; a field may have either of its two spellings.
+ *  Elsewhere: which fields exist (validate.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 import { errorNameFor, GOOGLE_ERRORS } from "@prefork/wire/internal";
 import { invalid, type Refusal } from "../../errors.ts";
-import { type Checker, dotted, type Expected, type ShapeWords, shapesIn } from "../../shape.ts";
+import { type Checker, dotted, type Expected, type ShapeComplaints, shapesIn } from "../../shape.ts";
 
-/** What no name is for is unavailable, as an overloaded model is. */
+/** A status without a name is UNAVAILABLE, like an overloaded model. */
 export const errorBody = ({ status, message }: Refusal): JsonObject => ({
   error: {
     code: status,
@@ -27,13 +27,13 @@ const names: Readonly<Record<Expected, string>> = {
 
 const payload = (words: string): Refusal => invalid(`Invalid JSON payload received. ${words}`);
 
-/** `contents[0].parts` is called `contents[0]` where one of its fields is unknown. */
-const parted = (place: string): readonly [owner: string, name: string] => {
+/** For an unknown field the message names the object and the field separately. */
+const splitPlace = (place: string): readonly [owner: string, name: string] => {
   const dot = place.lastIndexOf(".");
   return dot < 0 ? ["", place] : [place.slice(0, dot), place.slice(dot + 1)];
 };
 
-const words: ShapeWords<Refusal> = {
+const words: ShapeComplaints<Refusal> = {
   under: dotted,
   at: (place, index) => `${place}[${index}]`,
   wrongType: (place, expected, value) =>
@@ -43,7 +43,7 @@ const words: ShapeWords<Refusal> = {
     invalid(`Invalid value at '${place}' (TYPE_ENUM), ${JSON.stringify(value).slice(0, 80)}`),
   missing: (place) => invalid(`* GenerateContentRequest.${place}: ${place} is not specified`),
   unknown: (place) => {
-    const [owner, name] = parted(place);
+    const [owner, name] = splitPlace(place);
     return payload(`Unknown name "${name}"${owner === "" ? "" : ` at '${owner}'`}: Cannot find field.`);
   },
   tooDeep: (place, levels) => payload(`Message too deep at '${place}': more than ${levels} levels.`),
@@ -64,7 +64,7 @@ export const {
 
 const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Fields under both of their names. */
+/** Fields under both spellings. */
 export const both = (fields: Readonly<Record<string, Checker<Refusal>>>): Readonly<Record<string, Checker<Refusal>>> =>
   Object.fromEntries(
     Object.entries(fields).flatMap(([name, checker]) => [
@@ -73,5 +73,5 @@ export const both = (fields: Readonly<Record<string, Checker<Refusal>>>): Readon
     ]),
   );
 
-/** A field by its usual name, however the client spelled it. */
+/** A field by its usual name, in either spelling. */
 export const field = (object: JsonObject, name: string): Json | undefined => object[name] ?? object[snake(name)];

@@ -1,4 +1,4 @@
-/** How does an answer look on the Messages API, whole and as events?
+/** How is an answer encoded on the Messages API, whole and as events?
  *  Invariant: pure; the events, folded, give the whole message; message_delta repeats usage without the lifetime split.
  *  Elsewhere: writing them to a socket (../../serve-answer.ts), deciding the answer (../../script.ts). */
 
@@ -6,16 +6,16 @@ import type { Json, JsonObject } from "@prefork/wire";
 import { piecesOf, type SentBlock, type SimMessage } from "../../answer.ts";
 import { usageFields } from "../../bill.ts";
 import { errorType, type Refusal } from "../../errors.ts";
-import type { SimEvent, Spelling } from "../../wire.ts";
+import type { AnswerEncoder, SimEvent } from "../../wire.ts";
 
 /** What an answer repeats of its request. */
 export type Echo = {
-  /** What the provider left out of the prompt; undefined unless the client asked to be told. */
+  /** What the provider dropped from the prompt; undefined unless the client asked for it. */
   readonly transformations: Json | undefined;
   readonly speed: Json;
 };
 
-export const spellingOf = (echo: Echo): Spelling => ({
+export const answerEncoder = (echo: Echo): AnswerEncoder => ({
   events: (message) => events(message, echo),
   whole: (message) => wholeMessage(message, echo),
   failure: ({ status, message }) =>

@@ -1,5 +1,5 @@
-/** How does an answer look on the Responses API, whole and as events?
- *  Invariant: the events, folded, give the whole response; they are numbered through, a last error included.
+/** How is an answer encoded on the Responses API, whole and as events?
+ *  Invariant: the events, folded, give the whole response; all of them are numbered, including a last error.
  *  Elsewhere: the items (items.ts), writing to a socket (../../serve-answer.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
@@ -7,7 +7,7 @@ import { inputText, piecesOf, type SimMessage } from "../../answer.ts";
 import { listOf, objectOf, stringOf } from "../../body.ts";
 import type { Refusal } from "../../errors.ts";
 import type { ReportRules } from "../../rules/index.ts";
-import type { SimEvent, Spelling } from "../../wire.ts";
+import type { AnswerEncoder, SimEvent } from "../../wire.ts";
 import { errorFields } from "../openai/index.ts";
 import { isCutOff, itemsOf, textPart } from "./items.ts";
 
@@ -17,11 +17,11 @@ export type Echo = {
   readonly showThinking: boolean;
   readonly prewarm: boolean;
   readonly reports: ReportRules;
-  /** Writes are told by lifetime too. */
+  /** Writes are also reported by lifetime. */
   readonly byLifetime: boolean;
 };
 
-export const spellingOf = (echo: Echo): Spelling => {
+export const answerEncoder = (echo: Echo): AnswerEncoder => {
   let sequence = 0;
   const numbered = (data: JsonObject): JsonObject => ({ ...data, sequence_number: sequence++ });
   return {
@@ -58,7 +58,7 @@ const usageBody = ({ usage }: SimMessage, { byLifetime }: Echo): JsonObject => {
   };
 };
 
-/** A prompt that only fills the cache is complete without an answer. */
+/** A request that only fills the cache is complete without an answer. */
 const isIncomplete = (message: SimMessage, { prewarm }: Echo): boolean => isCutOff(message) && !prewarm;
 
 const wholeResponse = (message: SimMessage, echo: Echo): JsonObject => ({
@@ -119,7 +119,7 @@ function* itemEvents({ message, item, index }: ItemTerms): Generator<Unnumbered>
   };
 }
 
-/** An item as it looks before anything of it has come. */
+/** An item before any of its content has arrived. */
 const begun = (item: JsonObject): JsonObject => {
   switch (item.type) {
     case "reasoning":

@@ -1,10 +1,10 @@
-/** How do OpenAI, and those who speak like it, say that a field is wrong?
+/** How do OpenAI and compatible endpoints say that a field is wrong?
  *  Invariant: a complaint names the field in `param` and the fault in `code`.
- *  Elsewhere: which fields there are (../chat, ../responses). */
+ *  Elsewhere: which fields exist (../chat, ../responses). */
 
 import type { Json } from "@prefork/wire";
 import { invalid, type Refusal } from "../../errors.ts";
-import { dotted, type Expected, type Shapes, type ShapeWords, shapesIn } from "../../shape.ts";
+import { dotted, type Expected, type ShapeComplaints, type Shapes, shapesIn } from "../../shape.ts";
 
 const names: Readonly<Record<Expected, string>> = {
   string: "a string",
@@ -24,7 +24,7 @@ const nameOf = (value: Json): string => {
 
 const quoted = (choices: readonly string[]): string => choices.map((choice) => `'${choice}'`).join(", ");
 
-const words: ShapeWords<Refusal> = {
+const words: ShapeComplaints<Refusal> = {
   under: dotted,
   at: (place, index) => `${place}[${index}]`,
   wrongType: (param, expected, value) =>
@@ -48,7 +48,7 @@ const words: ShapeWords<Refusal> = {
     invalid(`Invalid '${param}': nested deeper than ${levels} levels.`, { param, code: "invalid_value" }),
 };
 
-/** Some pass over fields they do not know. */
+/** Some endpoints ignore unknown fields. */
 export const openaiShapes: Readonly<Record<"refused" | "ignored", Shapes<Refusal>>> = {
   refused: shapesIn(words),
   ignored: shapesIn({ ...words, unknown: () => undefined }),
