@@ -3,7 +3,7 @@
 export {
   ANTHROPIC_URL,
   anthropicEngine,
-  type Compacted,
+  type CompactionResult,
   type Engine,
   type EngineOptions,
   type ExchangeResult,

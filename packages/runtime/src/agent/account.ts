@@ -8,6 +8,7 @@ import {
   addUsage,
   BYTES_PER_TOKEN,
   highestPrices,
+  InputError,
   type ModelFacts,
   multipliersOf,
   noUsage,
@@ -107,7 +108,7 @@ const sum = (a: Reservation, b: Reservation, sign: 1 | -1): Reservation => ({
 const tokensOf = (usage: Usage): number => promptTokens(usage) + usage.output;
 
 /** A request before it is sent. */
-export type Asked = {
+export type RequestEstimate = {
   readonly promptTokens: number;
   readonly maxTokens: number;
   readonly facts: ModelFacts | undefined;
@@ -118,7 +119,13 @@ export type Asked = {
 };
 
 /** All of the prompt at the price of writing it, and an answer as long as it may be, at the dearest hour. */
-export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"], speed }: Asked): Reservation => {
+export const worstCase = ({
+  promptTokens: prompt,
+  maxTokens,
+  facts,
+  ttls = ["5m"],
+  speed,
+}: RequestEstimate): Reservation => {
   const tokens = prompt + maxTokens;
   const prices = facts && highestPrices(facts, prompt, { speed });
   if (!prices) return { usd: 0, tokens };
@@ -131,12 +138,12 @@ export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"
 /** Shorter answers than this are of no use. */
 const SHORTEST_ANSWER = 1_024;
 
-export type Fitted =
+export type FitResult =
   | { readonly ok: true; readonly maxTokens: number; readonly reserved: Reservation }
   | { readonly ok: false; readonly shortage: Shortage };
 
 /** Holds back what the request may cost. The length of an answer is in no cache key, so it is lowered first. */
-export const fit = (account: Account, asked: Asked): Fitted => {
+export const fitRequest = (account: Account, asked: RequestEstimate): FitResult => {
   const wanted = worstCase(asked);
   const unpriced = unpricedIn(account, asked);
   if (unpriced) return unpriced;
@@ -157,7 +164,7 @@ export const fit = (account: Account, asked: Asked): Fitted => {
 
 /** The same, but where only requests in flight stand in the way it waits for them: what they hold is mostly given back.
  *  A shorter answer is asked for only where waiting would not help. */
-export const fitInTime = async (account: Account, asked: Asked, signal: AbortSignal): Promise<Fitted> => {
+export const fitOrWait = async (account: Account, asked: RequestEstimate, signal: AbortSignal): Promise<FitResult> => {
   const unpriced = unpricedIn(account, asked);
   if (unpriced) return unpriced;
   const whole = worstCase(asked);
@@ -168,7 +175,7 @@ export const fitInTime = async (account: Account, asked: Asked, signal: AbortSig
     const nobodyReserves = left.usd === unspent.usd && left.tokens === unspent.tokens;
     if (signal.aborted) return { ok: false, shortage: short };
     if (nobodyReserves || !isWithin(whole, unspent)) {
-      const fitted = fit(account, asked);
+      const fitted = fitRequest(account, asked);
       const shortest = worstCase({ ...asked, maxTokens: Math.min(SHORTEST_ANSWER, asked.maxTokens) });
       if (fitted.ok || nobodyReserves || !isWithin(shortest, unspent)) return fitted;
     }
@@ -177,7 +184,7 @@ export const fitInTime = async (account: Account, asked: Asked, signal: AbortSig
 };
 
 /** Nobody can keep a budget in dollars where no price is known. */
-const unpricedIn = (account: Account, { facts, speed }: Asked): Fitted | undefined =>
+const unpricedIn = (account: Account, { facts, speed }: RequestEstimate): FitResult | undefined =>
   (facts && highestPrices(facts, 0, { speed })) || !account.countsMoney
     ? undefined
     : { ok: false, shortage: { limit: "usd", needed: Number.POSITIVE_INFINITY, left: account.left.usd } };
@@ -201,3 +208,32 @@ export const estimateTokens = (bytes: number, measured?: Measured): number =>
   measured && bytes >= measured.bytes
     ? measured.tokens + Math.ceil((bytes - measured.bytes) / BYTES_PER_TOKEN)
     : Math.ceil(bytes / BYTES_PER_TOKEN);
+
+/** Limits as a program gives them: are they numbers that can be kept? Pure.
+ *  Invariant: what is no limit is refused by name, and never taken for none.
+ *  Elsewhere: keeping them (account.ts, stop.ts). */
+
+/** Timers cannot wait longer; they would not wait at all. */
+const LONGEST_MS = 2_147_483_647;
+
+type Numbers = Readonly<Record<string, number | undefined>>;
+
+/** Amounts: of money, of tokens. */
+export const checkAmounts = (amounts: Numbers): void => {
+  for (const [name, value] of Object.entries(amounts))
+    if (value !== undefined && !(Number.isFinite(value) && value >= 0))
+      throw new InputError(`${name} must be a number that is not negative, got ${value}`);
+};
+
+/** Whole numbers: of turns, of tasks. */
+export const checkCounts = (counts: Numbers): void => {
+  for (const [name, value] of Object.entries(counts))
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 0))
+      throw new InputError(`${name} must be a whole number, got ${value}`);
+};
+
+export const checkDurations = (times: Numbers): void => {
+  for (const [name, value] of Object.entries(times))
+    if (value !== undefined && !(Number.isFinite(value) && value >= 0 && value <= LONGEST_MS))
+      throw new InputError(`${name} must be from 0 to ${LONGEST_MS} ms, got ${value}`);
+};

@@ -15,43 +15,42 @@ import { firstContent, type Note, noteText, type Prompt } from "../context/index
 import type { NoteKind } from "../events.ts";
 import { JournalError, type PlainEntry } from "../journal/index.ts";
 import { type Account, estimatePrompt } from "./account.ts";
-import { type Compacted, type CompactionCause, compact, reasonToLeave } from "./compacting.ts";
+import { type CompactionCause, type CompactionResult, compact, reasonNotToCompact } from "./compacting.ts";
 import { type Dispatch, runBatch } from "./dispatch.ts";
 import type { AgentEngine } from "./engine.ts";
-import { Guarding } from "./guarding.ts";
+import { AgentGuard } from "./guard.ts";
 import type { Lineage } from "./lineage.ts";
-import { leftOpenOf, nothingLeftOpen, OpenCalls } from "./open-calls.ts";
-import type { AgentParts, Tail } from "./options.ts";
-import type { Run } from "./run.ts";
-import type { TurnLimits } from "./stop.ts";
+import { nothingLeftOpen, OpenCalls, readLeftOpen } from "./open-calls.ts";
+import type { AgentParts, TailNotes } from "./options.ts";
+import type { AgentRun, TurnLimits } from "./run.ts";
 import { SurroundingsWatch } from "./surroundings.ts";
 import { ToolWorld } from "./tool-world.ts";
 
 export const PRODUCT = "prefork";
 
 /** A conversation, and all that forks from it, stays where its entries are: providers that route by a key are given one. */
-export const routed = (settings: KeySettings, { routes }: Protocol, key: string): KeySettings =>
+export const withRoutingKey = (settings: KeySettings, { routes }: Protocol, key: string): KeySettings =>
   routes && settings.cacheKey === undefined ? { ...settings, cacheKey: key } : settings;
 
 /** The same for the main agent and for all that it starts: every agent has a guard and tools of its own. */
 export const makeAgent = async (parts: AgentParts): Promise<Agent> => {
   const { options, registry, journal, line, rights, move, replayed } = parts;
   const { cwd, directories, home } = options;
-  const guarding = new Guarding({
+  const guard = new AgentGuard({
     ...{ ...rights, roots: [cwd, ...directories], cwd, home, move },
     outputs: journal.outputs.path,
     readingTools: registry.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
     tools: registry.tools.map(({ name }) => name),
   });
-  const world = await ToolWorld.open(parts, guarding);
-  const watch = new SurroundingsWatch(parts, guarding);
-  const left = replayed ? leftOpenOf(replayed, { registry, guarding }) : nothingLeftOpen;
-  return new Agent(parts, { guarding, world, watch, openCalls: new OpenCalls(line, left) });
+  const world = await ToolWorld.open(parts, guard);
+  const watch = new SurroundingsWatch(parts, guard);
+  const left = replayed ? readLeftOpen(replayed, { registry, guard }) : nothingLeftOpen;
+  return new Agent(parts, { guard, world, watch, openCalls: new OpenCalls(line, left) });
 };
 
 /** What an agent opens for itself. */
 type AgentOwn = {
-  readonly guarding: Guarding;
+  readonly guard: AgentGuard;
   readonly world: ToolWorld;
   readonly watch: SurroundingsWatch;
   readonly openCalls: OpenCalls;
@@ -60,7 +59,7 @@ type AgentOwn = {
 const PROMPT_SLOT = "prompt";
 
 export class Agent implements AsyncDisposable {
-  readonly guarding: Guarding;
+  readonly guard: AgentGuard;
   readonly world: ToolWorld;
   readonly #parts: AgentParts;
   readonly #watch: SurroundingsWatch;
@@ -72,9 +71,9 @@ export class Agent implements AsyncDisposable {
   #failedAt = 0;
 
   /** Use `makeAgent`. */
-  constructor(parts: AgentParts, { guarding, world, watch, openCalls }: AgentOwn) {
+  constructor(parts: AgentParts, { guard, world, watch, openCalls }: AgentOwn) {
     this.#parts = parts;
-    this.guarding = guarding;
+    this.guard = guard;
     this.world = world;
     this.#watch = watch;
     this.#openCalls = openCalls;
@@ -92,7 +91,7 @@ export class Agent implements AsyncDisposable {
   }
 
   /** Everything that turns need, until `signal` ends them. */
-  run(limits: TurnLimits, signal: AbortSignal): Run {
+  run(limits: TurnLimits, signal: AbortSignal): AgentRun {
     const { settings, engine } = this.#parts;
     return {
       ...this.#parts,
@@ -107,13 +106,13 @@ export class Agent implements AsyncDisposable {
   /** Enters what the user says, with what changed around the conversation. */
   async enterPrompt(prompt: Prompt, signal: AbortSignal): Promise<void> {
     const { line, emit, notices } = this.#parts;
-    const { mode } = this.guarding;
+    const { mode } = this.guard;
     const around = await this.#watch.read(mode);
     const words = wordsOf(prompt);
     const hooked = await this.#hookedNotes(words, signal);
     const results = await this.#answerOpenCalls(signal);
     const isFirst = line.prefix.messages === 0;
-    const telling = isFirst ? undefined : this.#watch.changes(this.guarding.mode, around);
+    const telling = isFirst ? undefined : this.#watch.changes(this.guard.mode, around);
     const told = isFirst ? NOTHING_TOLD : (notices?.() ?? NOTHING_TOLD);
     const before = hooked.map((note) => text(noteText(note)));
     const content: readonly Block[] = isFirst
@@ -125,7 +124,7 @@ export class Agent implements AsyncDisposable {
           ...before,
           ...(typeof prompt === "string" ? [text(prompt)] : prompt),
         ];
-    const { also, entered } = telling ?? this.#watch.begun(around);
+    const { also, entered } = telling ?? this.#watch.startAnew(around);
     const prompted: PlainEntry = { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) };
     line.enter({ role: "user", content }, { source: "prompt", also: [...also, ...told.also, prompted] });
     entered();
@@ -146,7 +145,7 @@ export class Agent implements AsyncDisposable {
   }
 
   /** Goes on where an earlier life of it stopped: calls that were under way are answered, then these words follow. */
-  async takeUp(words: readonly Block[], signal: AbortSignal): Promise<void> {
+  async resumeWith(words: readonly Block[], signal: AbortSignal): Promise<void> {
     const { line } = this.#parts;
     const results = await this.#answerOpenCalls(signal);
     const { blocks, also, entered } = this.#tail();
@@ -155,7 +154,7 @@ export class Agent implements AsyncDisposable {
   }
 
   /** Sums the conversation up on request; the user speaks next. */
-  async compactNow(signal: AbortSignal, focus?: string): Promise<Compacted> {
+  async compactNow(signal: AbortSignal, focus?: string): Promise<CompactionResult> {
     const { line, emit } = this.#parts;
     try {
       const results = await this.#answerOpenCalls(signal);
@@ -168,16 +167,16 @@ export class Agent implements AsyncDisposable {
     }
   }
 
-  async compact(why: CompactionCause, asking: Compacting): Promise<Compacted> {
+  async compact(why: CompactionCause, asking: Compacting): Promise<CompactionResult> {
     const { line, settings, extensions } = this.#parts;
-    const needless = reasonToLeave(why, this.#parts, { left: this.#left, failedAt: this.#failedAt });
+    const needless = reasonNotToCompact(why, this.#parts, { left: this.#left, failedAt: this.#failedAt });
     if (needless !== undefined) return { kind: "left", reason: needless };
     // It would lose what its family is about to share with it, and be sent beside their leader.
-    const { planned } = line;
+    const { plannedNext: planned } = line;
     if (why === "threshold" && planned && !planned.isOver?.())
       return { kind: "left", reason: "its family is sent first" };
     await extensions.hooks?.beforeCompaction({ agent: settings.name, why }, asking.signal);
-    const own = { world: this.world, watch: this.#watch, mode: this.guarding.mode, lastPrompt: this.#lastPrompt };
+    const own = { world: this.world, watch: this.#watch, mode: this.guard.mode, lastPrompt: this.#lastPrompt };
     const made = await compact(why, { ...this.#parts, ...own, ...asking });
     if (made.kind === "compacted") this.#left = made.left;
     if (made.kind !== "left")
@@ -186,8 +185,19 @@ export class Agent implements AsyncDisposable {
   }
 
   dispatch(): Dispatch {
-    const { registry, journal, emit, settings, options, ask, remember, beside, bounds, extensions } = this.#parts;
-    const { guarding, world } = this;
+    const {
+      registry,
+      journal,
+      emit,
+      settings,
+      options,
+      ask,
+      remember,
+      slowCalls: beside,
+      bounds,
+      extensions,
+    } = this.#parts;
+    const { guard, world } = this;
     const openCalls = this.#openCalls;
     const { hooks } = extensions;
     const { clock, ids } = options;
@@ -195,11 +205,11 @@ export class Agent implements AsyncDisposable {
     const asker = { agent: settings.name, ...(settings.scope === undefined ? {} : { scope: settings.scope }) };
     return {
       registry,
-      guard: () => guarding.context(),
+      guard: () => guard.context(),
       ask: async (question, signal) =>
         ask?.({ ...question, ...asker, id: ids.next("question") }, signal) ?? { kind: "deny" },
       allowAlways: async (rule) => {
-        guarding.allow(rule);
+        guard.allow(rule);
         await remember?.(rule);
       },
       contextOf: (call, signal) => world.context(call, signal),
@@ -212,7 +222,7 @@ export class Agent implements AsyncDisposable {
         },
         ended: (callId, result, ms) => {
           // What the tool has learned counts with its result: a crash before the batch ends must not take one of them.
-          const learned = world.learned().map((entry) => ({ entry }));
+          const learned = world.takeLearned().map((entry) => ({ entry }));
           journal.appendAll([{ entry: { kind: "call_ended", callId, result, ms } }, ...learned]);
           openCalls.ended(result);
         },
@@ -220,7 +230,7 @@ export class Agent implements AsyncDisposable {
       },
       emit,
       now: clock.now,
-      beside,
+      slowCalls: beside,
       bounds,
       ...(hooks
         ? {
@@ -258,12 +268,12 @@ export class Agent implements AsyncDisposable {
     });
   }
 
-  #tail(): Tail {
-    const { notes, blocks, also, entered } = this.#watch.changes(this.guarding.mode);
+  #tail(): TailNotes {
+    const { notes, blocks, also, entered } = this.#watch.changes(this.guard.mode);
     const told = this.#parts.notices?.() ?? NOTHING_TOLD;
     return {
       blocks: [...blocks, ...told.blocks],
-      also: [...also, ...told.also, ...this.world.learned()],
+      also: [...also, ...told.also, ...this.world.takeLearned()],
       entered: () => {
         entered();
         told.entered();
@@ -277,7 +287,7 @@ export class Agent implements AsyncDisposable {
   }
 }
 
-const NOTHING_TOLD: Tail = { blocks: [], also: [], entered: () => {} };
+const NOTHING_TOLD: TailNotes = { blocks: [], also: [], entered: () => {} };
 
 type Compacting = { readonly signal: AbortSignal; readonly follows: "go-on" | "wait"; readonly focus?: string };
 

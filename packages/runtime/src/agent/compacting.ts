@@ -26,17 +26,16 @@ import {
   summaryDirective,
 } from "../context/index.ts";
 import type { Spent } from "../ports.ts";
-import { estimatePrompt, estimateTokens, fit } from "./account.ts";
-import { textOf } from "./answer.ts";
-import { Heard } from "./heard.ts";
-import type { Beginning } from "./lineage.ts";
+import { estimatePrompt, estimateTokens, fitRequest } from "./account.ts";
+import { AttemptUsage, textOf } from "./answer.ts";
+import type { LineageStart } from "./lineage.ts";
 import type { AgentParts } from "./options.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
 import { reportRetry } from "./turn.ts";
 
 /** An agent's parts, with what it has opened for itself and what this summary is for. */
-export type Compacting = AgentParts & {
+export type CompactionParts = AgentParts & {
   readonly world: ToolWorld;
   readonly watch: SurroundingsWatch;
   readonly mode: Mode;
@@ -45,7 +44,7 @@ export type Compacting = AgentParts & {
   readonly signal: AbortSignal;
 };
 
-export type Compacted =
+export type CompactionResult =
   /** `left`: tokens that the new epoch begins with, as far as they can be estimated. */
   | { readonly kind: "compacted"; readonly economics: string; readonly left: number }
   /** There was no need, or nothing to gain. */
@@ -68,7 +67,7 @@ type Earlier = {
 const GROWN_SINCE_FAILED = 1.1;
 
 /** Asked before every turn. Undefined: it is to be summed up. */
-export const reasonToLeave = (
+export const reasonNotToCompact = (
   why: CompactionCause,
   { line, engine: { window }, settings: { compactAt, maxTokens } }: Pick<AgentParts, "line" | "engine" | "settings">,
   { left, failedAt }: Earlier,
@@ -88,17 +87,17 @@ export const reasonToLeave = (
 };
 
 /** Where there is no reason to leave it. */
-export const compact = async (why: CompactionCause, compacting: Compacting): Promise<Compacted> => {
+export const compact = async (why: CompactionCause, compacting: CompactionParts): Promise<CompactionResult> => {
   const { line, emit, signal } = compacting;
   const tokens = estimatePrompt(line.prefix.byteLength, line.state);
   emit({ type: "compaction_started", tokens, why });
-  const summed = await sumUp(compacting, signal);
+  const summed = await requestSummary(compacting, signal);
   if (!summed.ok) {
     emit({ type: "compaction_failed", reason: summed.reason });
     return { kind: "failed", reason: summed.reason };
   }
   const bytesBefore = line.prefix.byteLength;
-  const { economics } = await startOver(compacting, { ...summed, tokens });
+  const { economics } = await startEpoch(compacting, { ...summed, tokens });
   const bytesAfter = line.prefix.byteLength;
   emit({ type: "compaction_ended", usage: summed.usage, bytesBefore, bytesAfter, economics });
   emit({ type: "epoch_started", epoch: line.state.epoch, reason: "compaction", bytes: bytesAfter });
@@ -110,7 +109,7 @@ type Summed =
   | { readonly ok: false; readonly reason: string };
 
 /** A request on the old prefix, so that all of it is read from the cache; its tail nobody reads again. */
-const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summed> => {
+const requestSummary = async (compacting: CompactionParts, signal: AbortSignal): Promise<Summed> => {
   const { line, account, journal, focus } = compacting;
   const { client, facts } = compacting.engine;
   const { now } = compacting.options.clock;
@@ -122,7 +121,7 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   const ttls = markers.map(({ ttl }) => ttl);
   const { settings } = line.state.head;
   const asking = { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts, ttls, speed: settings.speed };
-  const fitted = fit(account, asking);
+  const fitted = fitRequest(account, asking);
   if (!fitted.ok) return { ok: false, reason: `a summary does not fit into the ${fitted.shortage.limit} budget` };
   const prepared = prepare({
     protocol,
@@ -132,12 +131,12 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   });
   const begun = now();
   const service = serviceOf(settings, begun);
-  const heard = new Heard(promptLength);
+  const heard = new AttemptUsage(promptLength);
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
     // Only one attempt is reserved.
     const { id, model, stop, usage, message } = await client.send(prepared, signal, {
-      ...{ onEvent: (event) => heard.hear(event), mayRetry: () => false, promptTokens: promptLength },
+      ...{ onEvent: (event) => heard.observe(event), mayRetry: () => false, promptTokens: promptLength },
       onRetry: reportRetry(compacting.emit),
     });
     const usd = costOf(usage, facts, service)?.total;
@@ -148,7 +147,7 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
     return read.ok ? { ok: true, summary: read.summary, usage } : { ok: false, reason: read.reason };
   } catch (caught) {
     if (!(caught instanceof ModelError)) throw caught;
-    const lost = heard.all(facts, service);
+    const lost = heard.ofAllAttempts(facts, service);
     if (lost) {
       used = { usd: 0, ...lost };
       journal.appendAll([{ entry: { kind: "billed", turn: 0, ...lost } }]);
@@ -166,8 +165,8 @@ const withDirective = (prefix: FrozenPrefix, directive: string): FrozenPrefix =>
 
 type SummedUp = { readonly summary: string; readonly usage: Usage; readonly tokens: number };
 
-const startOver = async (
-  compacting: Compacting,
+const startEpoch = async (
+  compacting: CompactionParts,
   { summary, usage, tokens }: SummedUp,
 ): Promise<{ readonly economics: string }> => {
   const { line, world, watch, mode, lastPrompt, follows, journal } = compacting;
@@ -184,10 +183,10 @@ const startOver = async (
     followedBy: { kind: follows },
     ...(lastPrompt === "" ? {} : { lastPrompt }),
   });
-  const { also, entered } = watch.begun(around);
+  const { also, entered } = watch.startAnew(around);
   const told = directive === undefined ? content : [...content, text(directive)];
   const messages = [{ role: "user" as const, content: told }];
-  const beginning: Beginning = { head: line.state.head, messages, source: "compaction" };
+  const beginning: LineageStart = { head: line.state.head, messages, source: "compaction" };
   line.startEpoch("compaction", beginning, also);
   entered();
   await journal.flush();

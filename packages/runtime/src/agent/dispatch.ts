@@ -9,9 +9,8 @@ import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefor
 import type { CallFault, EventBody } from "../events.ts";
 import type { Answer, Question } from "../ports.ts";
 import { type Registry, type Tool, type ToolContext, type ToolOutput, touchesOf } from "../tools/index.ts";
-import type { Beside, Bounds, Content, HookVerdict } from "./options.ts";
-import { checkedOutput, contentOf } from "./output.ts";
-import { untilAborted } from "./until-aborted.ts";
+import type { Content, HookVerdict, SlowCallPolicy, WorkBounds } from "./options.ts";
+import { checkOutput, toContent, waitUntilAborted } from "./run-tool.ts";
 
 export type CallRecord = {
   readonly started: (callId: string, name: string, readOnly: boolean) => void;
@@ -41,10 +40,10 @@ export type Dispatch = {
   /** How long a tool may take to end after an abort; then it is no longer waited for. */
   readonly graceMs?: number; // default: 5,000
   /** Where it may work, if that is not wherever the guard lets it. */
-  readonly bounds?: Bounds | undefined;
+  readonly bounds?: WorkBounds | undefined;
   readonly hooks?: CallHooks;
   /** Given where a batch must not wait for its slow calls. */
-  readonly beside?: ((calls: readonly ToolUseBlock[]) => Beside | undefined) | undefined;
+  readonly slowCalls?: ((calls: readonly ToolUseBlock[]) => SlowCallPolicy | undefined) | undefined;
 };
 
 /** What extensions say of a call before it runs, and add after it did. */
@@ -102,7 +101,7 @@ export const runBatch = async (
   { signal, known = new Map(), enters = false }: BatchOptions,
 ): Promise<Batch> => {
   const answers: Promise<ToolResultBlock>[] = [];
-  const beside = dispatch.beside?.(calls);
+  const beside = dispatch.slowCalls?.(calls);
   const patience = beside && { beside, leftMs: beside.ms };
   const later: Later | undefined = enters && calls.length === 1 && !patience ? { tell: () => {} } : undefined;
   try {
@@ -131,7 +130,7 @@ type Answering = {
 type Later = { tell: () => void };
 
 /** Calls that run one after another share it; each gets a little, whatever the ones before it took. */
-type Patience = { readonly beside: Beside; leftMs: number };
+type Patience = { readonly beside: SlowCallPolicy; leftMs: number };
 const LEAST_PATIENCE_MS = 500;
 
 /** True when somebody said stop. */
@@ -300,7 +299,7 @@ const answerOf = async (
 ): Promise<Answer> => {
   try {
     const instead: Answer = { kind: "deny", reason: UNANSWERED };
-    const answer = await untilAborted(ask(question, signal), { signal, graceMs: 0, instead });
+    const answer = await waitUntilAborted(ask(question, signal), { signal, graceMs: 0, instead });
     if (answer.kind === "always") await allowAlways(answer.rule);
     return answer;
   } catch (error) {
@@ -342,7 +341,7 @@ const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): 
   const { call, tool, judged, notes } = ready;
   const begun = dispatch.now();
   const output = await outputOf(ready, dispatch, signal);
-  const content = await dispatch.shorten(call.id, tool.name, [...asBlocks(notes), ...contentOf(output)]);
+  const content = await dispatch.shorten(call.id, tool.name, [...asBlocks(notes), ...toContent(output)]);
   const fault = output.fault ? { fault: output.fault } : {};
   if (!dispatch.hooks) return { content, ...fault };
   const ran = { ...judged, ...fault, text: shownText(content), ms: dispatch.now() - begun };
@@ -382,7 +381,7 @@ const outputOf = async (
     const context = await dispatch.contextOf(approval, signal);
     const { graceMs = 5_000 } = dispatch;
     const running = Promise.resolve(tool.run(input, context));
-    return checkedOutput(await untilAborted(running, { signal, graceMs, instead: HALF_DONE }));
+    return checkOutput(await waitUntilAborted(running, { signal, graceMs, instead: HALF_DONE }));
   } catch (error) {
     if (signal.aborted) return HALF_DONE;
     // A defect of one tool must not cost the session.

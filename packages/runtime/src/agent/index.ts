@@ -2,16 +2,19 @@
 
 export {
   Account,
+  checkAmounts,
+  checkCounts,
+  checkDurations,
   estimatePrompt,
   estimateTokens,
-  fit,
-  fitInTime,
+  fitOrWait,
+  fitRequest,
   type Measured,
   worstCase,
 } from "./account.ts";
-export { Agent, makeAgent, PRODUCT, routed } from "./agent.ts";
-export { type Answered, readAnswer, textOf } from "./answer.ts";
-export type { Compacted, CompactionCause } from "./compacting.ts";
+export { Agent, makeAgent, PRODUCT, withRoutingKey } from "./agent.ts";
+export { type AcceptedAnswer, AttemptUsage, readAnswer, textOf } from "./answer.ts";
+export type { CompactionCause, CompactionResult } from "./compacting.ts";
 export {
   type ApprovedCall,
   type Batch,
@@ -27,42 +30,41 @@ export {
   Engines,
   engineFor,
 } from "./engine.ts";
-export { toolEnvironment } from "./environment.ts";
-export { Guarding, type GuardingOptions } from "./guarding.ts";
-export { Heard } from "./heard.ts";
-export { mustBeAmounts, mustBeCounts, mustBeTimes } from "./limits.ts";
+export { AgentGuard, type AgentGuardOptions } from "./guard.ts";
 export {
-  type Beginning,
   beginLineage,
   Lineage,
   type LineageJournal,
+  type LineageStart,
   type LineageState,
   type NextRequest,
   resumeLineage,
 } from "./lineage.ts";
-export { type LeftOpen, leftOpenOf, nothingLeftOpen, OpenCalls } from "./open-calls.ts";
+export { type LeftOpen, nothingLeftOpen, OpenCalls, readLeftOpen } from "./open-calls.ts";
 export type {
   AgentExtensions,
   AgentHooks,
   AgentOptions,
   AgentParts,
   AgentSettings,
-  Beside,
-  Bounds,
   Content,
   HookVerdict,
-  Moved,
+  MovedCall,
+  SlowCallPolicy,
   StartedFamily,
-  Tail,
+  TailNotes,
+  WorkBounds,
 } from "./options.ts";
 export {
+  type AgentRun,
   CUT_AGAIN,
   type ExchangeResult,
-  type Run,
+  type ExchangeStop,
   runExchange,
   spentSince,
+  stopBeforeTurn,
+  type TurnLimits,
 } from "./run.ts";
-export { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
 export { SurroundingsWatch } from "./surroundings.ts";
-export { ToolWorld } from "./tool-world.ts";
+export { ToolWorld, toolEnvironment } from "./tool-world.ts";
 export { reportRetry, runTurn, type TurnParts, type TurnResult } from "./turn.ts";

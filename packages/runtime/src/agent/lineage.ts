@@ -76,10 +76,10 @@ export type NextRequest = {
 };
 
 /** What a context begins with. */
-export type Beginning = { readonly head: Head; readonly messages?: readonly Message[]; readonly source?: string };
+export type LineageStart = { readonly head: Head; readonly messages?: readonly Message[]; readonly source?: string };
 
 /** `protocol`: where it is another one from here on. */
-type NewEpoch = Beginning & { readonly protocol?: Protocol };
+type NewEpoch = LineageStart & { readonly protocol?: Protocol };
 
 export class Lineage {
   readonly #journal: LineageJournal;
@@ -132,17 +132,17 @@ export class Lineage {
   }
 
   /** Puts at the end what was grown before, for several lines at once. */
-  take({ prefix, drafts }: Growth): void {
+  adopt({ prefix, drafts }: Growth): void {
     this.#journal.appendAll(drafts);
     this.#state = { ...this.#state, prefix };
   }
 
   /** The next request belongs to a family. */
-  plan(next: NextRequest): void {
+  planNext(next: NextRequest): void {
     this.#next = next;
   }
 
-  get planned(): NextRequest | undefined {
+  get plannedNext(): NextRequest | undefined {
     return this.#next;
   }
 
@@ -166,7 +166,7 @@ export class Lineage {
   }
 
   /** A request is about to be sent. Gives its number. */
-  asking(
+  recordRequest(
     markers: readonly Marker[],
     { maxTokens, reserved }: { readonly maxTokens: number; readonly reserved: Reservation },
   ): number {
@@ -182,14 +182,14 @@ export class Lineage {
   }
 
   /** A request broke off after its answer had begun: what that took. */
-  broke({ usage, usd }: Took): void {
+  recordBrokenAnswer({ usage, usd }: Took): void {
     this.#journal.appendAll([
       { entry: brokenEntry(this.#state.turns, { usage, ...(usd === undefined ? {} : { usd }) }) },
     ]);
   }
 
   /** A request was answered: what it said and what it took. */
-  async answered(response: ModelResponse, facts: Answering): Promise<void> {
+  async recordAnswer(response: ModelResponse, facts: Answering): Promise<void> {
     const { id, model, stop, usage } = response;
     const { message, usd, ms, refused, broken } = facts;
     const { turns, prefix: asked } = this.#state;
@@ -241,10 +241,10 @@ type Answering = {
   readonly askedAt: number;
 };
 
-const picturesIn = ({ messages = [] }: Beginning): Pictures =>
+const picturesIn = ({ messages = [] }: LineageStart): Pictures =>
   messages.reduce((sum, { content }) => addPictures(sum, content), noPictures);
 
-type Epoch = Beginning & { readonly epoch: number; readonly reason: EpochReason };
+type Epoch = LineageStart & { readonly epoch: number; readonly reason: EpochReason };
 
 const grown = (
   protocol: Protocol,
@@ -262,7 +262,7 @@ const grown = (
 };
 
 /** A line that begins with this. */
-export const beginLineage = (journal: LineageJournal, protocol: Protocol, beginning: Beginning): Lineage => {
+export const beginLineage = (journal: LineageJournal, protocol: Protocol, beginning: LineageStart): Lineage => {
   const [prefix, drafts] = grown(protocol, { ...beginning, epoch: 1, reason: "start" });
   journal.appendAll(drafts);
   return new Lineage(journal, {

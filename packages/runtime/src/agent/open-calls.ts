@@ -7,7 +7,7 @@
 import { type ToolResultBlock, type ToolUseBlock, text } from "@prefork/wire";
 import type { ProblemKind, Replayed } from "../journal/index.ts";
 import type { Registry } from "../tools/index.ts";
-import type { Guarding } from "./guarding.ts";
+import type { AgentGuard } from "./guard.ts";
 import type { Lineage } from "./lineage.ts";
 
 type Known = ReadonlyMap<string, ToolResultBlock>;
@@ -55,9 +55,9 @@ export class OpenCalls {
   }
 }
 
-export const leftOpenOf = (
+export const readLeftOpen = (
   { openCalls, problems }: Replayed,
-  { registry, guarding }: { readonly registry: Registry; readonly guarding: Guarding },
+  { registry, guard }: { readonly registry: Registry; readonly guard: AgentGuard },
 ): LeftOpen => {
   const known = new Map<string, ToolResultBlock>();
   // The line that says that it began may be one of those that are gone.
@@ -65,7 +65,7 @@ export const leftOpenOf = (
   for (const open of openCalls) {
     const { call } = open;
     if (open.status === "ended") known.set(call.id, open.result);
-    else if (!guarding.onlyReads(registry, call))
+    else if (!guard.onlyReads(registry, call))
       known.set(call.id, answered(call.id, open.status === "started" ? INTERRUPTED : notBegun));
   }
   return { calls: openCalls.map(({ call }) => call), known };

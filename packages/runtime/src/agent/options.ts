@@ -88,11 +88,11 @@ export type AgentParts = {
   /** The forks that the calls of this turn asked for. */
   readonly family?: () => StartedFamily | undefined;
   /** What tasks, or a parent, have to say at the next boundary. */
-  readonly notices?: () => Tail;
+  readonly notices?: () => TailNotes;
   /** Keeps a batch from waiting for its slow calls. */
-  readonly beside?: (calls: readonly ToolUseBlock[]) => Beside | undefined;
+  readonly slowCalls?: (calls: readonly ToolUseBlock[]) => SlowCallPolicy | undefined;
   /** Where it may work, if that is not wherever its guard lets it. */
-  readonly bounds?: Bounds;
+  readonly bounds?: WorkBounds;
   /** What runs beside it now, for a summary. */
   readonly tasks?: () => readonly OpenTask[];
   /** What an earlier life of it has left. */
@@ -107,7 +107,7 @@ export type AgentParts = {
   readonly visible?: readonly string[];
   /** Of a child that works in its parent's folders: these. */
   readonly files?: ToolFiles;
-  readonly shellTold?: Pick<ShellsOptions, "onStart" | "onEnd" | "onEndShown" | "clock">;
+  readonly shellEvents?: Pick<ShellsOptions, "onStart" | "onEnd" | "onEndShown" | "clock">;
 };
 
 /** Forks that were asked for in one turn. */
@@ -118,7 +118,7 @@ export type StartedFamily = {
 };
 
 /** What is said beside results, and what is true once it is. */
-export type Tail = {
+export type TailNotes = {
   readonly blocks: readonly TextBlock[];
   readonly also: readonly PlainEntry[];
   /** Called once they stand in the context. */
@@ -129,7 +129,7 @@ export type Tail = {
 export type Content = readonly (TextBlock | ImageBlock)[];
 
 /** Where an agent may work, where its guard would let it work anywhere. */
-export type Bounds = {
+export type WorkBounds = {
   /** A call whose paths lead somewhere else, spelled that way; its result says so. */
   readonly relocate?: (call: ToolUseBlock) => { readonly input: string; readonly note: string } | undefined;
   /** Right before a call begins: why it does not begin after all. */
@@ -137,14 +137,14 @@ export type Bounds = {
 };
 
 /** For calls beside others that cannot wait: what takes too long continues in the background. */
-export type Beside = {
+export type SlowCallPolicy = {
   /** How long the calls of the batch may run, all together. */
   readonly ms: number;
   /** Takes over a call that still runs, and gives what stands in the context in its place. */
-  readonly move: (moved: Moved) => Content;
+  readonly move: (moved: MovedCall) => Content;
 };
 
-export type Moved = {
+export type MovedCall = {
   readonly callId: string;
   readonly tool: string;
   /** What it will have given, shortened as any result is. */

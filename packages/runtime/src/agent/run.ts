@@ -7,18 +7,17 @@ import { estimatedPart, type ModelResponse, noUsage, text, type Usage } from "@p
 import type { ExchangeEnd } from "../events.ts";
 import { JournalError } from "../journal/index.ts";
 import type { Shortage, Spent } from "../ports.ts";
-import type { Answered } from "./answer.ts";
+import type { AcceptedAnswer } from "./answer.ts";
 import { type Batch, type Dispatch, runBatch } from "./dispatch.ts";
-import type { AgentParts, StartedFamily, Tail } from "./options.ts";
-import { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
+import type { AgentParts, StartedFamily, TailNotes } from "./options.ts";
 import { runTurn, type TurnResult } from "./turn.ts";
 
 /** An agent's parts, with what its turns need besides. */
-export type Run = AgentParts & {
+export type AgentRun = AgentParts & {
   readonly dispatch: Dispatch;
   readonly limits: TurnLimits;
   /** What has come up since the last turn and is said at the tail. */
-  readonly tail: () => Tail;
+  readonly tail: () => TailNotes;
   /** Notes go inside the last result, where new text of the user would cost the thinking before it. */
   readonly insideLastResult: boolean;
   /** Makes room before a turn where there is little left, or because there was none. False: there is nothing to gain. */
@@ -40,9 +39,9 @@ const CONTINUATIONS = 3;
 /** How many answers in a row may end without a call that ran, and be asked to go on: paused, cut, or with calls that
  *  nobody could run. A provider that answers so for ever would otherwise be paid for ever. */
 export const FRUITLESS_ANSWERS = 20;
-export const CUT_AGAIN: Stop = { end: "done", reason: "the answer reached its length limit again and again" };
-const INTERRUPTED: Stop = { end: "aborted", reason: "interrupted" };
-const GO_ON = "Your answer was cut at its length limit. Go on exactly where it stopped.";
+export const CUT_AGAIN: ExchangeStop = { end: "done", reason: "the answer reached its length limit again and again" };
+const INTERRUPTED: ExchangeStop = { end: "aborted", reason: "interrupted" };
+const CONTINUE = "Your answer was cut at its length limit. Go on exactly where it stopped.";
 
 type Progress = {
   turns: number;
@@ -58,7 +57,7 @@ type Progress = {
 };
 
 /** The prompt has been entered. */
-export const runExchange = async (run: Run, signal: AbortSignal): Promise<ExchangeResult> => {
+export const runExchange = async (run: AgentRun, signal: AbortSignal): Promise<ExchangeResult> => {
   const before = run.account.spent;
   const progress: Progress = { turns: 0, text: "", cut: 0, goesOn: false, madeRoom: false, fruitless: 0 };
   const stop = await untilStop(run, progress, signal).catch(journalFailed);
@@ -66,15 +65,15 @@ export const runExchange = async (run: Run, signal: AbortSignal): Promise<Exchan
 };
 
 /** A journal that cannot be written ends the exchange: what is not kept must not happen. */
-const journalFailed = (error: unknown): Stop => {
+const journalFailed = (error: unknown): ExchangeStop => {
   if (!(error instanceof JournalError)) throw error;
   return { end: "journal-failed", reason: error.message };
 };
 
-const untilStop = async (run: Run, progress: Progress, signal: AbortSignal): Promise<Stop> => {
+const untilStop = async (run: AgentRun, progress: Progress, signal: AbortSignal): Promise<ExchangeStop> => {
   for (;;) {
-    const mayGoOn = (): Stop | undefined =>
-      stopBefore(run.limits, { turns: progress.turns, now: run.options.clock.now(), aborted: signal.aborted });
+    const mayGoOn = (): ExchangeStop | undefined =>
+      stopBeforeTurn(run.limits, { turns: progress.turns, now: run.options.clock.now(), aborted: signal.aborted });
     const before = mayGoOn();
     if (before) return before;
     await run.makeRoom("threshold", signal);
@@ -93,7 +92,7 @@ const untilStop = async (run: Run, progress: Progress, signal: AbortSignal): Pro
 };
 
 /** Only a call that ran, or could have, is progress. */
-const fruitlessStop = (progress: Progress, result: TurnResult): Stop | undefined => {
+const fruitlessStop = (progress: Progress, result: TurnResult): ExchangeStop | undefined => {
   const { calls, refused } = result.kind === "answered" ? result.answer : { calls: [], refused: [] };
   progress.fruitless = calls.length > refused.length ? 0 : progress.fruitless + 1;
   if (progress.fruitless < FRUITLESS_ANSWERS) return undefined;
@@ -107,10 +106,10 @@ const fruitlessStop = (progress: Progress, result: TurnResult): Stop | undefined
 type Unanswered = Exclude<TurnResult, { readonly kind: "answered" }>;
 
 const recover = async (
-  run: Run,
+  run: AgentRun,
   { result, progress }: { readonly result: Unanswered; readonly progress: Progress },
   signal: AbortSignal,
-): Promise<Stop | undefined> => {
+): Promise<ExchangeStop | undefined> => {
   switch (result.kind) {
     case "short":
       return { end: "over-budget", reason: describeShortage(result.shortage) };
@@ -125,10 +124,10 @@ const recover = async (
 
 /** Once: if the prompt is too long right after room was made, making more will not help. */
 const makeRoomOnce = async (
-  run: Run,
+  run: AgentRun,
   { progress, reason }: { readonly progress: Progress; readonly reason: string },
   signal: AbortSignal,
-): Promise<Stop | undefined> => {
+): Promise<ExchangeStop | undefined> => {
   const hasMade = !progress.madeRoom && (await run.makeRoom("context-full", signal));
   progress.madeRoom = true;
   if (hasMade) return undefined;
@@ -137,13 +136,13 @@ const makeRoomOnce = async (
 
 /** What follows an answer: its calls, its continuation, or the end. */
 const follow = async (
-  run: Run,
+  run: AgentRun,
   {
     result,
     progress,
   }: { readonly result: Extract<TurnResult, { readonly kind: "answered" }>; readonly progress: Progress },
   signal: AbortSignal,
-): Promise<Stop | undefined> => {
+): Promise<ExchangeStop | undefined> => {
   const { response, answer } = result;
   if (answer.text !== "") progress.text = progress.goesOn ? progress.text + answer.text : answer.text;
   progress.goesOn = false;
@@ -159,7 +158,7 @@ const follow = async (
     case "max-tokens": {
       if (progress.cut > CONTINUATIONS) return CUT_AGAIN;
       progress.goesOn = true;
-      run.line.enter({ role: "user", content: [text(GO_ON)] }, { source: "continuation" });
+      run.line.enter({ role: "user", content: [text(CONTINUE)] }, { source: "continuation" });
       return undefined;
     }
     case "pause":
@@ -176,12 +175,12 @@ const follow = async (
   }
 };
 
-const refused = ({ stopDetail }: ModelResponse): Stop => ({
+const refused = ({ stopDetail }: ModelResponse): ExchangeStop => ({
   end: "refused",
   reason: stopDetail ?? "the model declined to answer",
 });
 
-const answerCalls = async (run: Run, answer: Answered, signal: AbortSignal): Promise<boolean> => {
+const answerCalls = async (run: AgentRun, answer: AcceptedAnswer, signal: AbortSignal): Promise<boolean> => {
   const known = new Map(answer.refused.map((result) => [result.toolUseId, result]));
   const batch = await runBatch(answer.calls, run.dispatch, { signal, known, enters: true });
   const family = run.family?.();
@@ -191,7 +190,7 @@ const answerCalls = async (run: Run, answer: Answered, signal: AbortSignal): Pro
 };
 
 /** What all share is entered first, then the children start from there, then the parent goes on with its own words. */
-const enterFamily = async (run: Run, batch: Batch, family: StartedFamily): Promise<void> => {
+const enterFamily = async (run: AgentRun, batch: Batch, family: StartedFamily): Promise<void> => {
   const { line, insideLastResult } = run;
   const { results } = batch;
   const held = insideLastResult ? results.at(-1) : undefined;
@@ -208,7 +207,11 @@ const enterFamily = async (run: Run, batch: Batch, family: StartedFamily): Promi
 };
 
 /** Results, then what is told beside them. */
-const enterResults = ({ line, insideLastResult }: Run, batch: Batch, { blocks, also, entered }: Tail): void => {
+const enterResults = (
+  { line, insideLastResult }: AgentRun,
+  batch: Batch,
+  { blocks, also, entered }: TailNotes,
+): void => {
   const { results } = batch;
   const last = results.at(-1);
   const inside = insideLastResult && last !== undefined && blocks.length > 0;
@@ -247,4 +250,29 @@ const subtract = (a: Usage, b: Usage): Usage => {
     ...{ ...noUsage, plain: a.plain - b.plain, read: a.read - b.read, written, output: a.output - b.output },
     ...estimatedPart((a.estimated ?? 0) - (b.estimated ?? 0)),
   };
+};
+
+/** May another turn begin? Pure.
+ *  Invariant: asked before each request, never in the middle of one.
+ *  Elsewhere: money and tokens, which need the request's size (account.ts). */
+
+export type TurnLimits = {
+  /** Turns of one exchange. */
+  readonly maxTurns?: number;
+  /** Milliseconds since 1970 after which no request is sent. */
+  readonly deadline?: number;
+};
+
+export type ExchangeStop = { readonly end: ExchangeEnd; readonly reason: string };
+
+export const stopBeforeTurn = (
+  { maxTurns, deadline }: TurnLimits,
+  state: { readonly turns: number; readonly now: number; readonly aborted: boolean },
+): ExchangeStop | undefined => {
+  if (state.aborted) return { end: "aborted", reason: "interrupted" };
+  if (maxTurns !== undefined && state.turns >= maxTurns)
+    return { end: "max-turns", reason: `the limit of ${maxTurns} turn${maxTurns === 1 ? "" : "s"} is reached` };
+  if (deadline !== undefined && state.now >= deadline)
+    return { end: "out-of-time", reason: "the time limit is reached" };
+  return undefined;
 };

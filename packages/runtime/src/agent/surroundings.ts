@@ -19,13 +19,13 @@ import {
   toKnownSurroundings,
 } from "../context/index.ts";
 import type { PlainEntry } from "../journal/index.ts";
-import type { Guarding } from "./guarding.ts";
+import type { AgentGuard } from "./guard.ts";
 import type { AgentParts } from "./options.ts";
 
 type SurroundingsParts = Pick<AgentParts, "options" | "extensions" | "state">;
 
 /** Notes to be entered, and what is true once they are. */
-export type Telling = {
+export type SurroundingsNotes = {
   readonly notes: readonly Note[];
   readonly blocks: readonly TextBlock[];
   readonly also: readonly PlainEntry[];
@@ -33,20 +33,20 @@ export type Telling = {
   readonly entered: () => void;
 };
 
-const NOTHING: Telling = { notes: [], blocks: [], also: [], entered: () => {} };
+const NOTHING: SurroundingsNotes = { notes: [], blocks: [], also: [], entered: () => {} };
 
 const SLOT = "told";
 
 export class SurroundingsWatch {
   readonly #parts: SurroundingsParts;
-  readonly #guarding: Pick<Guarding, "keptBack">;
+  readonly #guard: Pick<AgentGuard, "keptBack">;
   #told: KnownSurroundings | undefined;
   #environment: Environment | undefined;
   #today: { readonly minute: number; readonly date: string } | undefined;
 
-  constructor(parts: SurroundingsParts, guarding: Pick<Guarding, "keptBack">) {
+  constructor(parts: SurroundingsParts, guard: Pick<AgentGuard, "keptBack">) {
     this.#parts = parts;
-    this.#guarding = guarding;
+    this.#guard = guard;
     this.#told = readTold(parts.state.get(SLOT));
   }
 
@@ -54,7 +54,7 @@ export class SurroundingsWatch {
   async read(mode: Mode): Promise<Surroundings> {
     const { options, extensions } = this.#parts;
     const { cwd, home, clock } = options;
-    const question = { home, cwd, workspace: cwd, keptBack: this.#guarding.keptBack() };
+    const question = { home, cwd, workspace: cwd, keptBack: this.#guard.keptBack() };
     const [conventions, environment] = await Promise.all([
       readConventions(question).catch(async (error: unknown) => {
         if (existsSync(cwd)) throw error;
@@ -67,13 +67,13 @@ export class SurroundingsWatch {
   }
 
   /** The conversation begins, or begins anew, with all of it. */
-  begun(around: Surroundings): Pick<Telling, "also" | "entered"> {
+  startAnew(around: Surroundings): Pick<SurroundingsNotes, "also" | "entered"> {
     return this.#telling(toKnownSurroundings(around));
   }
 
   /** What has changed since it was told. Without `around` only what can be known at no cost: date, mode and
    *  the tools of servers. */
-  changes(mode: Mode, around?: Surroundings): Telling {
+  changes(mode: Mode, around?: Surroundings): SurroundingsNotes {
     const before = this.#told;
     const now = around ?? this.#cheaply(mode);
     if (before === undefined || now === undefined) return NOTHING;
@@ -104,7 +104,7 @@ export class SurroundingsWatch {
     return this.#today.date;
   }
 
-  #telling(told: KnownSurroundings): Pick<Telling, "also" | "entered"> {
+  #telling(told: KnownSurroundings): Pick<SurroundingsNotes, "also" | "entered"> {
     return {
       also: [{ kind: "state", slot: SLOT, value: told as unknown as Json }],
       entered: () => {

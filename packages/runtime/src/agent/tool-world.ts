@@ -3,7 +3,7 @@
  *  Elsewhere: the tools (../tools), when they run (dispatch.ts). */
 
 import { draftsIn, type OpenedCell, type OpenedSandbox, openCell, openSandbox, probeSandbox } from "@prefork/guard";
-import { endStragglers, MARK, newMark } from "@prefork/guard/internal";
+import { endStragglers, isProviderKey, MARK, newMark } from "@prefork/guard/internal";
 import type { ImageBlock, Json, TextBlock, ToolResultBlock } from "@prefork/wire";
 import { type Budget, budgetFor, type IncomingResult, ReplacementState } from "../context/index.ts";
 import type { Todo } from "../events.ts";
@@ -18,7 +18,7 @@ import {
   type ToolFiles,
 } from "../tools/index.ts";
 import type { ApprovedCall } from "./dispatch.ts";
-import type { Guarding } from "./guarding.ts";
+import type { AgentGuard } from "./guard.ts";
 import type { AgentParts, Content } from "./options.ts";
 
 /** What of its agent the tools work with. */
@@ -36,7 +36,7 @@ type ToolWorldParts = Pick<
   | "inherited"
   | "files"
   | "visible"
-  | "shellTold"
+  | "shellEvents"
 >;
 
 /** The folders that tools work in; `visible`: what commands in the sandbox have to see beside them. */
@@ -49,7 +49,7 @@ export class ToolWorld implements AsyncDisposable {
   reads: ReadState;
   readonly shells: Shells;
   readonly #parts: ToolWorldParts;
-  readonly #guarding: Pick<Guarding, "mayShow">;
+  readonly #guard: Pick<AgentGuard, "mayShow">;
   readonly #budget: Budget;
   #workplace: Workplace;
   #files: ToolFiles;
@@ -65,10 +65,10 @@ export class ToolWorld implements AsyncDisposable {
   readonly #mark: string;
   #hasRun = false;
 
-  private constructor(parts: ToolWorldParts, { guarding, workplace, files }: Opened) {
+  private constructor(parts: ToolWorldParts, { guard, workplace, files }: Opened) {
     const { inherited, state, journal, options, environment } = parts;
     this.#parts = parts;
-    this.#guarding = guarding;
+    this.#guard = guard;
     this.#workplace = workplace;
     this.#files = files;
     this.#budget = budgetFor(parts.engine.window);
@@ -76,24 +76,23 @@ export class ToolWorld implements AsyncDisposable {
     this.#inherited = inherited?.replacements.clone();
     this.#replacements = inherited?.replacements ?? new ReplacementState();
     this.#keeping = createOutputStore(journal.outputs.path);
-    this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...parts.shellTold });
+    this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...parts.shellEvents });
     this.#todos = todosIn(state);
     this.#mark = newMark(environment);
   }
 
-  static async open(parts: ToolWorldParts, guarding: Pick<Guarding, "mayShow">): Promise<ToolWorld> {
+  static async open(parts: ToolWorldParts, guard: Pick<AgentGuard, "mayShow">): Promise<ToolWorld> {
     const { options, rights, visible = [] } = parts;
     const { cwd, directories } = options;
     const workplace = { cwd, roots: [cwd, ...directories, ...rights.policy.directories], visible };
     // A child works with its parent's open folders, lent to it.
-    const files =
-      parts.files?.lend((from) => guarding.mayShow(from)) ?? (await openFiles(parts, { guarding, workplace }));
-    return new ToolWorld(parts, { guarding, workplace, files: await withMemory(parts, files) });
+    const files = parts.files?.lend((from) => guard.mayShow(from)) ?? (await openFiles(parts, { guard, workplace }));
+    return new ToolWorld(parts, { guard, workplace, files: await withMemory(parts, files) });
   }
 
   /** Its tools work in other folders from now on; what was read before was read elsewhere. */
   async moveTo(workplace: Workplace): Promise<void> {
-    const opened = await openFiles(this.#parts, { guarding: this.#guarding, workplace });
+    const opened = await openFiles(this.#parts, { guard: this.#guard, workplace });
     const files = await withMemory(this.#parts, opened);
     await this.#leave();
     this.#files = files;
@@ -199,7 +198,7 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   /** What tools have learned since the last time, as entries. */
-  learned(): readonly PlainEntry[] {
+  takeLearned(): readonly PlainEntry[] {
     return this.reads.takeNewPaths().flatMap((path): readonly PlainEntry[] => {
       const seen = this.reads.get(path);
       return seen ? [{ kind: "state", slot: READ_SLOT + path, value: { path, ...seen } }] : [];
@@ -265,16 +264,16 @@ export class ToolWorld implements AsyncDisposable {
 }
 
 type Opened = {
-  readonly guarding: Pick<Guarding, "mayShow">;
+  readonly guard: Pick<AgentGuard, "mayShow">;
   readonly workplace: Workplace;
   readonly files: ToolFiles;
 };
 
 const openFiles = (
   { options }: ToolWorldParts,
-  { guarding, workplace: { cwd, roots } }: Omit<Opened, "files">,
+  { guard, workplace: { cwd, roots } }: Omit<Opened, "files">,
 ): Promise<ToolFiles> =>
-  openToolFiles({ roots, cwd, mayRead: (from) => guarding.mayShow(from), drafts: draftsIn(options.state) });
+  openToolFiles({ roots, cwd, mayRead: (from) => guard.mayShow(from), drafts: draftsIn(options.state) });
 
 /** With a folder beside the workspace that it writes in, also by a name that is a link. */
 const withMemory = async ({ rights }: ToolWorldParts, files: ToolFiles): Promise<ToolFiles> =>
@@ -324,3 +323,27 @@ const isTodo = (value: Json): value is Todo =>
   typeof value.content === "string" &&
   "status" in value &&
   STATUSES.includes(String(value.status));
+
+/** What approved commands see of the user's environment. Pure.
+ *  Invariant: all of it but the keys that this program or its providers use, and what would start something in every
+ *  shell that a command opens.
+ *  Elsewhere: commands that only read see nothing of it, which names are keys (@prefork/guard). */
+
+const STARTS_SOMETHING: readonly string[] = [
+  "BASH_ENV",
+  "ENV",
+  "PROMPT_COMMAND",
+  "LD_PRELOAD",
+  "LD_AUDIT",
+  "SHELLOPTS",
+  "BASHOPTS",
+];
+
+export const toolEnvironment = (env: Readonly<Record<string, string | undefined>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) =>
+      value === undefined || isProviderKey(name) || STARTS_SOMETHING.includes(name) || name.startsWith("BASH_FUNC_")
+        ? []
+        : [[name, value]],
+    ),
+  );

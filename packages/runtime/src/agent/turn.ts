@@ -25,9 +25,8 @@ import {
 } from "@prefork/wire";
 import { JournalError } from "../journal/index.ts";
 import type { Reservation, Shortage, Spent } from "../ports.ts";
-import { estimatePrompt, fitInTime } from "./account.ts";
-import { type Answered, readAnswer, readPartial } from "./answer.ts";
-import { Heard } from "./heard.ts";
+import { estimatePrompt, fitOrWait } from "./account.ts";
+import { type AcceptedAnswer, AttemptUsage, readAnswer, readPartial } from "./answer.ts";
 import type { Lineage, LineageState, NextRequest } from "./lineage.ts";
 import type { AgentParts } from "./options.ts";
 
@@ -35,7 +34,7 @@ import type { AgentParts } from "./options.ts";
 export type TurnParts = Pick<AgentParts, "line" | "engine" | "account" | "settings" | "emit" | "options">;
 
 export type TurnResult =
-  | { readonly kind: "answered"; readonly response: ModelResponse; readonly answer: Answered }
+  | { readonly kind: "answered"; readonly response: ModelResponse; readonly answer: AcceptedAnswer }
   | { readonly kind: "short"; readonly shortage: Shortage }
   | { readonly kind: "aborted" }
   /** The prompt does not fit into the model's window. */
@@ -52,7 +51,7 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
   const ttls = markers.map(({ ttl }) => ttl);
   const { settings } = line.state.head;
   const asked = { promptTokens, maxTokens: parts.settings.maxTokens, facts, ttls, speed: settings.speed };
-  const fitted = await fitInTime(account, asked, signal);
+  const fitted = await fitOrWait(account, asked, signal);
   if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
   const { maxTokens, reserved } = fitted;
   const prepared = prepare({
@@ -65,13 +64,13 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
       ...(planned?.diagnoseAgainst === undefined ? {} : { diagnoseAgainst: planned.diagnoseAgainst }),
     },
   });
-  const heard = new Heard(promptTokens);
+  const heard = new AttemptUsage(promptTokens);
   const shown: Shown = { text: "", heard, reservations: 1 };
   let used: Spent | undefined;
   let askedAt = now();
   const service = (): Service => serviceOf(settings, askedAt);
   try {
-    const turn = line.asking(markers, { maxTokens, reserved });
+    const turn = line.recordRequest(markers, { maxTokens, reserved });
     const { hash: prefixHash, byteLength: bytes } = line.prefix;
     emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
     const response = await inOrder(planned, signal, (ticket) => {
@@ -84,26 +83,26 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
     });
     const { usage } = response;
     const cost = costOf(usage, facts, service())?.total;
-    const lost = heard.lost(facts, service());
+    const lost = heard.ofFailedAttempts(facts, service());
     used = { usage: addUsage(lost?.usage ?? noUsage, usage), usd: (lost?.usd ?? 0) + (cost ?? 0) };
     const answer = readAnswer(response, (id) => line.prefix.hasCall(id));
     const ms = now() - askedAt;
     const usd = cost === undefined ? {} : { usd: cost };
     const { message, refused } = answer;
     const broken = lost ? { broken: lost } : {};
-    await line.answered(response, { ms, askedAt, ...usd, ...broken, refused, ...(message ? { message } : {}) });
+    await line.recordAnswer(response, { ms, askedAt, ...usd, ...broken, refused, ...(message ? { message } : {}) });
     if (answer.text !== "") emit({ type: "text_entered", turn, text: answer.text });
     const missed = response.diagnosis?.status === "missed" ? { missed: response.diagnosis.cause } : {};
     emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd, ...missed });
     return { kind: "answered", response, answer };
   } catch (caught) {
-    const lost = heard.all(facts, service());
-    if (!used && lost && !(caught instanceof JournalError)) line.broke(lost);
+    const lost = heard.ofAllAttempts(facts, service());
+    if (!used && lost && !(caught instanceof JournalError)) line.recordBrokenAnswer(lost);
     return unanswered(caught, { line, shown }, signal);
   } finally {
     // Once, however it ended. An answer that had begun is paid for as far as it came.
     const { reservations } = shown;
-    const { usage, usd = 0 } = used ?? heard.all(facts, service()) ?? { usage: noUsage };
+    const { usage, usd = 0 } = used ?? heard.ofAllAttempts(facts, service()) ?? { usage: noUsage };
     account.settle({ usd: reserved.usd * reservations, tokens: reserved.tokens * reservations }, { usage, usd });
   }
 };
@@ -160,7 +159,7 @@ const RESTARTS = 2;
 /** What has come of an answer, and of those before it that broke off. */
 type Shown = {
   text: string;
-  readonly heard: Heard;
+  readonly heard: AttemptUsage;
   /** How often the worst case is reserved. */
   reservations: number;
 };
@@ -217,7 +216,7 @@ const receiveOnce = async (
 };
 
 const show = (event: ModelEvent, { turn, shown, emit }: Pick<Receiving, "turn" | "shown" | "emit">): void => {
-  shown.heard.hear(event);
+  shown.heard.observe(event);
   switch (event.type) {
     case "response_started":
       if (shown.text !== "") emit({ type: "answer_restarted", turn });

@@ -10,15 +10,15 @@ import type { ExchangeEnd } from "../events.ts";
 import { MOST_TURNS } from "../fork/index.ts";
 import type { ChildEnding, ChildParent, ChildResult, ForkPlan, Mail, OpenChild, Report, TaskEnd } from "../ports.ts";
 import { type Inbox, summarizeReport } from "../tasks/index.ts";
-import type { ChildPlace } from "./child-place.ts";
 import { readReport } from "./report.ts";
-import { reasonOf } from "./runs.ts";
+import { errorMessage } from "./runs.ts";
+import type { ChildWorkspace } from "./workspace.ts";
 
 export type ChildParts = Pick<OpenChild, "session" | "cacheKeyHash" | "diverged"> & {
   readonly plan: ForkPlan;
   readonly parent: ChildParent;
   readonly agent: Agent;
-  readonly place: ChildPlace;
+  readonly place: ChildWorkspace;
   readonly inbox: Inbox;
   readonly newNoticeId: () => string;
   readonly signal: AbortSignal;
@@ -58,7 +58,7 @@ export class ChildRun implements OpenChild {
   }
 
   refuseCalls(reason: string): void {
-    this.#parts.agent.guarding.shut(reason);
+    this.#parts.agent.guard.refuseAll(reason);
   }
 
   stop(ending?: ChildEnding): void {
@@ -69,12 +69,12 @@ export class ChildRun implements OpenChild {
   async result(): Promise<ChildResult> {
     const { parent, close } = this.#parts;
     const exchange = await this.#untilDone().catch(
-      (error: unknown): ExchangeResult => ({ ...NOTHING, end: "provider-failed", reason: reasonOf(error) }),
+      (error: unknown): ExchangeResult => ({ ...NOTHING, end: "provider-failed", reason: errorMessage(error) }),
     );
     this.#isOver = true;
     parent.append({ kind: "exchange_ended", end: exchange.end });
     const result = await this.#outcome(exchange);
-    await close().catch((error: unknown) => parent.emit({ type: "journal_troubled", problem: reasonOf(error) }));
+    await close().catch((error: unknown) => parent.emit({ type: "journal_troubled", problem: errorMessage(error) }));
     return result;
   }
 

@@ -9,12 +9,12 @@ import type { Account, Lineage, LineageState, NextRequest } from "../agent/index
 import type { EventBody } from "../events.ts";
 import {
   FamilyAlarm,
-  type FamilyStart,
+  type FamilyRequest,
   type ForkOptions,
   type GrownFamily,
   growFamily,
   SnapshotGates,
-  type Store,
+  type StoredFamily,
   type StoredPrefixes,
 } from "../fork/index.ts";
 import type { Clock, ForkPlan, Siblings } from "../ports.ts";
@@ -22,10 +22,10 @@ import type { ChildOrigin } from "./local-host.ts";
 import type { RunStart } from "./running.ts";
 import type { Runs } from "./runs.ts";
 
-export type FamilyStartsOptions = {
+export type FamilyStarterOptions = {
   readonly clock: Clock;
-  readonly runs: Pick<Runs, "places">;
-  readonly around: (model: string) => Pick<FamilyStart, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
+  readonly runs: Pick<Runs, "freePlaces">;
+  readonly around: (model: string) => Pick<FamilyRequest, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
   /** The session that these are children of. */
   readonly session: string;
   readonly origins: Map<string, ChildOrigin>;
@@ -36,18 +36,18 @@ export type FamilyStartsOptions = {
   readonly stored?: StoredPrefixes;
 };
 
-export class FamilyStarts {
-  readonly #options: FamilyStartsOptions;
+export class FamilyStarter {
+  readonly #options: FamilyStarterOptions;
   readonly #gates = new SnapshotGates();
   /** How the conversation's next request is sent after forks of a program. */
   #left: NextRequest | undefined;
 
-  constructor(options: FamilyStartsOptions) {
+  constructor(options: FamilyStarterOptions) {
     this.#options = options;
   }
 
   /** One that starts empty. */
-  agent(
+  startEmpty(
     fork: ForkPlan,
     { family: budget, siblings }: Pick<Forking, "family" | "siblings">,
   ): Omit<RunStart, "notifies"> {
@@ -55,7 +55,7 @@ export class FamilyStarts {
   }
 
   /** Those that go on from their parent's bytes. */
-  forks(
+  startForks(
     plans: readonly ForkPlan[],
     { parent, held, parentFollows, options, family: above, siblings, isPrograms }: Forking,
   ): ForkStarts {
@@ -69,7 +69,7 @@ export class FamilyStarts {
     const gate = gates?.of(parent, tail, { now, lifetimeMs: entryLifetimeMs(known.ttl, known.facts) });
     const family = growFamily({
       ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
-      places: this.#options.runs.places,
+      places: this.#options.runs.freePlaces,
       ...(gate ? { gate } : {}),
       ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
     });
@@ -104,10 +104,10 @@ export class FamilyStarts {
   /** The conversation may go on at any moment: not beside a leader that is not answered. Where a request of it is under
    *  way, or a family of its own turn has another order for the next one, there is nothing to wait for here. */
   #leave(line: Lineage, { parent, grown }: Left): void {
-    const { planned, state } = line;
+    const { plannedNext: planned, state } = line;
     if (!grown.parent || state.markers !== parent.markers || (planned && planned !== this.#left)) return;
     this.#left = { ...grown.parent, isOver: () => grown.gate.isOpen };
-    line.plan(this.#left);
+    line.planNext(this.#left);
   }
 }
 
@@ -129,7 +129,7 @@ const hitRateOf = ({ warmth }: LineageState): number =>
   warmth && warmth.could > 0 ? warmth.did / warmth.could : USUAL_HIT_RATE;
 
 /** All may be sent at once when what they share is stored; where it is not after all, as without it. */
-const namedBy = (family: GrownFamily, store: Store): GrownFamily => {
+const namedBy = (family: GrownFamily, store: StoredFamily): GrownFamily => {
   const waiting = (request: NextRequest): NextRequest => ({
     ...request,
     admit: async (signal) => ((await storedOr(store, signal)) ? NOBODY_WAITS : request.admit(signal)),
@@ -142,7 +142,7 @@ const namedBy = (family: GrownFamily, store: Store): GrownFamily => {
   };
 };
 
-const storedOr = async ({ ready }: Store, signal: AbortSignal): Promise<boolean> => {
+const storedOr = async ({ ready }: StoredFamily, signal: AbortSignal): Promise<boolean> => {
   const { promise: aborted, resolve } = Promise.withResolvers<false>();
   using _listening = addAbortListener(signal, () => resolve(false));
   return await Promise.race([ready, aborted]);

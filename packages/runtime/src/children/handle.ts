@@ -85,7 +85,7 @@ const outcomeOf = (taskId: string, { end, result, report }: Ended): ForkOutcome 
 export async function* noEvents(): AsyncGenerator<RuntimeEvent, void> {}
 
 /** Of all that a session tells, what belongs to one fork, until it has ended or was moved to the background. */
-export async function* eventsOf(
+export async function* taskEvents(
   reader: AsyncIterableIterator<RuntimeEvent>,
   { task, agent }: { readonly task: string; readonly agent: string },
 ): AsyncGenerator<RuntimeEvent, void> {

@@ -22,24 +22,24 @@ import {
   type Agent,
   type AgentEngine,
   type AgentExtensions,
+  type AgentGuard,
   type AgentOptions,
   type AgentParts,
   type AgentSettings,
   beginLineage,
   type Engines,
-  type Guarding,
   Lineage,
   type LineageState,
   makeAgent,
   type NextRequest,
   PRODUCT,
   resumeLineage,
-  routed,
   toolEnvironment,
+  withRoutingKey,
 } from "../agent/index.ts";
 import { agentPrompt, noteText } from "../context/index.ts";
 import type { RuntimeEvent } from "../events.ts";
-import { cacheKeyHash, divergenceOf, type GrownFamily, markersAgain } from "../fork/index.ts";
+import { cacheKeyHash, findDivergence, type GrownFamily, resumedMarkers } from "../fork/index.ts";
 import {
   createJournal,
   ephemeralJournal,
@@ -55,13 +55,12 @@ import {
 import type { Ask, ChildHost, ChildParent, ChildPlan, Delegation, ForkPlan, OpenChild, Report } from "../ports.ts";
 import { Inbox } from "../tasks/index.ts";
 import { ReadState, type Registry } from "../tools/index.ts";
-import { WriteClaims } from "./bounds.ts";
+import { checkReport, EditTracker, readEditedFiles } from "./check-report.ts";
 import { ChildRun } from "./child.ts";
-import { ChildPlace } from "./child-place.ts";
-import { checkClaims, Edits, editedIn } from "./claims.ts";
-import type { IsolatedWork, Placed } from "./isolation.ts";
 import { RunAudit } from "./run-audit.ts";
-import { withLast } from "./worktree-notice.ts";
+import { ChildWorkspace, FileClaims } from "./workspace.ts";
+import type { ChildWorktree, ChildWorktrees } from "./worktrees.ts";
+import { appendNotice } from "./worktrees.ts";
 
 /** Set in the journal of a child that moved into a copy while it worked. */
 const MOVED_SLOT = "worktree";
@@ -84,7 +83,7 @@ export type LocalHostOptions = {
   readonly registry: Registry;
   readonly settings: AgentSettings;
   readonly extensions: AgentExtensions;
-  readonly worktrees: IsolatedWork;
+  readonly worktrees: ChildWorktrees;
   /** By task. Whoever starts a child puts it here, and opening the child takes it. */
   readonly origins: Map<string, ChildOrigin>;
   /** Reports what happens in the session, before whoever caused it continues. */
@@ -108,9 +107,9 @@ const NOBODY_ELSE: Delegation = {
 
 export class LocalHost implements ChildHost {
   readonly #options: LocalHostOptions;
-  readonly #guardings = new Set<Guarding>();
+  readonly #guards = new Set<AgentGuard>();
   readonly #environment: Readonly<Record<string, string>>;
-  readonly #claims = new WriteClaims();
+  readonly #claims = new FileClaims();
 
   constructor(options: LocalHostOptions) {
     this.#options = options;
@@ -121,7 +120,7 @@ export class LocalHost implements ChildHost {
    *  change the checkout. */
   async prepare(plans: readonly ChildPlan[]): Promise<void> {
     const placed = plans.find(({ fork }) => fork.isolation !== undefined);
-    if (placed) await this.#options.worktrees.takeState(placed.siblings);
+    if (placed) await this.#options.worktrees.takeSnapshot(placed.siblings);
   }
 
   async open(plan: ChildPlan, parent: ChildParent, signal: AbortSignal): Promise<OpenChild> {
@@ -146,16 +145,16 @@ export class LocalHost implements ChildHost {
       async (opened) => {
         const { journal, place } = opened;
         const line = new Lineage(journal, { ...parent, prefix: family.base, markers: [], turns: 0 }, entersIn(opening));
-        if (family.shared) line.take(family.shared);
+        if (family.shared) line.adopt(family.shared);
         const { notice } = place;
-        for (const addition of notice === undefined ? additions : withLast(additions, notice))
+        for (const addition of notice === undefined ? additions : appendNotice(additions, notice))
           if (addition.kind === "blocks") line.extend(addition.blocks, { source: "directive" });
           else line.enter(addition.message, { source: "directive" });
         const first = family.requests[order];
-        if (first) line.plan({ ...first, admit: admitBy(opening.parent) });
+        if (first) line.planNext({ ...first, admit: admitBy(opening.parent) });
         const { world } = this.#options.parent();
         // What was read, was read in another folder.
-        const reads = place.isOwn ? ReadState.empty() : world.reads.clone();
+        const reads = place.isWorktree ? ReadState.empty() : world.reads.clone();
         const sent = family.expectations[order]?.parent;
         const made = await this.#make(opening, {
           ...opened,
@@ -185,7 +184,7 @@ export class LocalHost implements ChildHost {
       (more) => createJournal(store, { ...more, ...facts }),
       async (opened) => {
         const { journal, place } = opened;
-        const settings = routed(options.settings, protocol, journal.id);
+        const settings = withRoutingKey(options.settings, protocol, journal.id);
         const line = beginLineage(journal, protocol, {
           head: { model, tools: registry.specs, system: agentPrompt(), settings },
         });
@@ -206,7 +205,7 @@ export class LocalHost implements ChildHost {
     const { journal, replayed } = await openJournal(store, session);
     return this.#closingOnFailure({ journal }, async () => {
       const isPlaced = fork.isolation !== undefined || replayed.state.has(MOVED_SLOT);
-      const place = this.#place(opening, { journal, placed: isPlaced ? await worktrees.again(fork) : undefined });
+      const place = this.#place(opening, { journal, placed: isPlaced ? await worktrees.reopen(fork) : undefined });
       const line = resumeLineage(journal, replayed, entersIn(opening));
       if (!line) throw new Error(`session ${session} holds nothing to go on from`);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
@@ -216,12 +215,12 @@ export class LocalHost implements ChildHost {
       if (turns === 0 && shared && inherited) {
         const around = { facts: modelFacts(shared.model), ttl: settings.ttl, now: this.#options.options.clock.now() };
         const marking = { ...around, tail: fork.limits.turns !== 1 };
-        const markers = (grown: FrozenPrefix) => markersAgain(grown, { ...inherited, shared }, marking);
-        line.plan({ markers, admit: admitBy(opening.parent) });
+        const markers = (grown: FrozenPrefix) => resumedMarkers(grown, { ...inherited, shared }, marking);
+        line.planNext({ markers, admit: admitBy(opening.parent) });
       }
       const child = this.#run(opening, made);
       for (const words of mail) child.steer(words);
-      await made.agent.takeUp(mail.length > 0 ? [] : [text(noteText({ kind: "resumed", text: RESUMED }))], NEVER);
+      await made.agent.resumeWith(mail.length > 0 ? [] : [text(noteText({ kind: "resumed", text: RESUMED }))], NEVER);
       return child;
     });
   }
@@ -246,7 +245,7 @@ export class LocalHost implements ChildHost {
     const { fork, siblings } = opening.plan;
     const { worktrees, options } = this.#options;
     const placed =
-      fork.isolation === undefined ? undefined : await worktrees.place(fork, { siblings, signal: opening.signal });
+      fork.isolation === undefined ? undefined : await worktrees.create(fork, { siblings, signal: opening.signal });
     const facts = { cwd: placed?.folders.to ?? options.cwd, product: PRODUCT };
     const journal: Journal = await (fork.skipTranscript ? ephemeralJournal(fork.task) : createKept(facts));
     return this.#closingOnFailure({ journal, placed }, () =>
@@ -254,12 +253,21 @@ export class LocalHost implements ChildHost {
     );
   }
 
-  #place({ plan, signal }: Opening, { journal, placed }: Closing): ChildPlace {
+  #place({ plan, signal }: Opening, { journal, placed }: Closing): ChildWorkspace {
     const { options, worktrees, registry } = this.#options;
     const moved = (): void => void journal.appendAll([{ entry: { kind: "state", slot: MOVED_SLOT, value: true } }]);
     const { touches: touchesOf } = registry;
     const claims = this.#claims;
-    return new ChildPlace({ plan: plan.fork, options, isolated: worktrees, claims, touchesOf, moved, placed, signal });
+    return new ChildWorkspace({
+      plan: plan.fork,
+      options,
+      isolated: worktrees,
+      claims,
+      touchesOf,
+      moved,
+      placed,
+      signal,
+    });
   }
 
   /** A child that cannot be opened leaves nothing open, and no worktree without an end. */
@@ -282,8 +290,8 @@ export class LocalHost implements ChildHost {
     const parent = this.#options.parent();
     const ask = askFor(opening.parent, place);
     const inbox = new Inbox(journal, replayed);
-    const edits = new Edits();
-    const earlier = replayed ? editedIn(await this.#entriesOf(journal.id), registry.touches) : [];
+    const edits = new EditTracker();
+    const earlier = replayed ? readEditedFiles(await this.#entriesOf(journal.id), registry.touches) : [];
     const isFork = fork.agentType === "fork" && fork.directive !== "";
     const audit =
       filter?.memory && (await this.#audit(filter.memory, fork, { place, hasCell: () => agent.world.hasCell() }));
@@ -300,19 +308,19 @@ export class LocalHost implements ChildHost {
         ...(isFork ? { directive: directiveOf(fork, place) } : {}),
       },
       rights: {
-        policy: place.policy(parent.guarding.policy),
-        mode: parent.guarding.mode,
+        policy: place.policy(parent.guard.policy),
+        mode: parent.guard.mode,
         asks: ask ? "parent" : "nobody",
         filter,
         unwatched: typeof audit === "string" ? audit : undefined,
       },
       delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
       environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${fork.task}` },
-      ...(place.isOwn ? place.making : { files: parent.world.files }),
+      ...(place.isWorktree ? place.agentParts : { files: parent.world.files }),
       bounds: place.bounds,
       notices: () => inbox.tail(),
       emit: (event) => {
-        edits.noticed(event);
+        edits.observe(event);
         opening.parent.emit(event);
       },
       remember: (rule) => this.#remember(rule),
@@ -323,8 +331,8 @@ export class LocalHost implements ChildHost {
       if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
       throw error;
     });
-    this.#guardings.add(agent.guarding);
-    place.livesIn(agent);
+    this.#guards.add(agent.guard);
+    place.attach(agent);
     return { agent, place, inbox, journal, audit, edited: () => [...earlier, ...edits.files] };
   }
 
@@ -335,7 +343,7 @@ export class LocalHost implements ChildHost {
       ...{ plan: fork, parent, agent, place, inbox, signal },
       session: fork.skipTranscript ? undefined : journal.id,
       cacheKeyHash: cacheKeyHash({ ...state, prefix: sent ?? prefix }),
-      diverged: sent && divergenceOf(sent, prefix),
+      diverged: sent && findDivergence(sent, prefix),
       newNoticeId: () => this.#options.options.ids.next("notice"),
       audit:
         audit instanceof RunAudit
@@ -350,10 +358,10 @@ export class LocalHost implements ChildHost {
         const unnamed = report ? edited() : edited().filter((path) => !said.includes(basename(path)));
         const { changed, cwd } = place;
         const known = changed ? { gitStatus: changed } : {};
-        return checkClaims({ report: report ?? NO_REPORT, text: said, edited: unnamed, cwd, ...known });
+        return checkReport({ report: report ?? NO_REPORT, text: said, edited: unnamed, cwd, ...known });
       },
       close: async () => {
-        this.#guardings.delete(agent.guarding);
+        this.#guards.delete(agent.guard);
         try {
           await agent[Symbol.asyncDispose]();
           if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
@@ -368,7 +376,7 @@ export class LocalHost implements ChildHost {
   #audit(
     memory: MemoryFolder,
     plan: ForkPlan,
-    { place, hasCell }: { readonly place: ChildPlace; readonly hasCell: () => Promise<boolean> },
+    { place, hasCell }: { readonly place: ChildWorkspace; readonly hasCell: () => Promise<boolean> },
   ): Promise<RunAudit | string> {
     const { options, journal, parent, follow } = this.#options;
     const { cwd, directories } = place.options;
@@ -387,7 +395,7 @@ export class LocalHost implements ChildHost {
   /** Who says "always" says it for the session: for the parent, and for all that run now. */
   async #remember(rule: string): Promise<void> {
     const { parent, options } = this.#options;
-    for (const guarding of [parent().guarding, ...this.#guardings]) guarding.allow(rule);
+    for (const guard of [parent().guard, ...this.#guards]) guard.allow(rule);
     await options.permissions.remember?.(rule);
   }
 
@@ -398,8 +406,8 @@ export class LocalHost implements ChildHost {
 }
 
 /** A child's questions wait in its parent's queue, as a person should read them. */
-const askFor = ({ ask }: ChildParent, place: ChildPlace): Ask | undefined =>
-  ask && (async (question, signal) => ask(await place.asked(question), signal));
+const askFor = ({ ask }: ChildParent, place: ChildWorkspace): Ask | undefined =>
+  ask && (async (question, signal) => ask(await place.rewriteQuestion(question), signal));
 
 /** The parent reads along. */
 const entersIn =
@@ -428,9 +436,9 @@ type Opening = {
 
 type Resuming = Extract<ChildPlan["begins"], { readonly kind: "resume" }>;
 
-type Closing = { readonly journal: Journal; readonly placed?: Placed | undefined };
+type Closing = { readonly journal: Journal; readonly placed?: ChildWorktree | undefined };
 
-type Opened = { readonly journal: Journal; readonly place: ChildPlace };
+type Opened = { readonly journal: Journal; readonly place: ChildWorkspace };
 
 type Making = Opened &
   Pick<AgentParts, "line" | "replayed" | "inherited"> & {
@@ -451,7 +459,7 @@ type Made = Opened & {
   readonly sent?: FrozenPrefix | undefined;
 };
 
-const directiveOf = ({ directive, protocol }: ForkPlan, { notice }: ChildPlace): string =>
+const directiveOf = ({ directive, protocol }: ForkPlan, { notice }: ChildWorkspace): string =>
   [directiveText(directive, protocol), ...(notice === undefined ? [] : [notice])].join("\n\n");
 
 const NEVER = new AbortController().signal;

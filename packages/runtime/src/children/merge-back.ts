@@ -5,9 +5,9 @@
 
 import { InputError } from "@prefork/wire";
 import type { MergeOptions, MergeOutcome, OnConflict, Worktrees } from "@prefork/worktrees";
-import type { ForkHost } from "./host.ts";
-import { handBackText } from "./isolation.ts";
+import type { ChildLauncher } from "./launcher.ts";
 import type { Runs } from "./runs.ts";
+import { handBackText } from "./worktrees.ts";
 
 export type MergeBackOptions = Omit<MergeOptions, "onConflict" | "check"> & {
   /** "hand-back": the child that made a conflict resolves it in its worktree. Default: stop. */
@@ -17,7 +17,7 @@ export type MergeBackOptions = Omit<MergeOptions, "onConflict" | "check"> & {
   readonly check?: string | NonNullable<MergeOptions["check"]>;
 };
 
-type Waking = { readonly host: Pick<ForkHost, "wake">; readonly runs: Pick<Runs, "ended"> };
+type Waking = { readonly host: Pick<ChildLauncher, "resume">; readonly runs: Pick<Runs, "whenEnded"> };
 
 /** Times that one child is handed its conflicts. */
 const MOST_TRIES = 2;
@@ -57,9 +57,9 @@ const mergeOrHandBack = async (
     if (outcome.kind !== "conflicts" || tried === MOST_TRIES) return outcome;
     const conflicts = await worktrees.handBack(task);
     const message = handBackText(conflicts.map(({ path }) => path));
-    const problem = await waking.host.wake(task, { message, by: "user" });
+    const problem = await waking.host.resume(task, { message, by: "user" });
     if (problem !== undefined)
       return { ...outcome, kind: "failed", reason: `${task} could not be woken to resolve its conflicts: ${problem}` };
-    await waking.runs.ended([task], "all");
+    await waking.runs.whenEnded([task], "all");
   }
 };

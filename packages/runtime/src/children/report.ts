@@ -69,3 +69,88 @@ const pathsIn = (text: string | undefined): readonly string[] =>
     .filter((line) => line !== "" && !NOTHING.test(line))
     .map((line) => /^`([^`]+)`/.exec(line)?.[1] ?? line.split(/\s+[—–(-]|\s{2,}|:\s/)[0]?.trim() ?? line)
     .filter((path) => path !== "");
+
+/** Which files and commits does a report say it made? Pure.
+ *  Invariant: words that are not clearly a name are held against nobody; looking takes no longer than the text is long.
+ *  Elsewhere: taking a report apart (report.ts), whether it is so (claims.ts). */
+
+export type ReportClaim = {
+  /** As it was written. */
+  readonly text: string;
+  /** What may be meant by it: all of it, or the paths in it. */
+  readonly names: readonly string[];
+  /** False for mere words. */
+  readonly isName: boolean;
+};
+
+/** Further ones are not looked at. */
+export const MOST_CLAIMS = 100;
+const MOST_NAME_CHARACTERS = 1_024;
+const MOST_NAMES = 5;
+
+export const readFileClaims = ({ filesChanged }: Report): readonly ReportClaim[] =>
+  filesChanged.slice(0, MOST_CLAIMS).flatMap((written) => {
+    if (written.length > MOST_NAME_CHARACTERS || written.includes("\0")) return [];
+    const text = bare(written);
+    if (text === "" || isNothing(text) || commitAlone(text)) return [];
+    const words = text.split(/\s+/).map(bare);
+    if (words.length === 1) return [{ text, names: [text], isName: /[/.]|^\p{Lu}/u.test(text) }];
+    const paths = words.filter(isPathAmongWords);
+    return [{ text, names: [text, ...paths].slice(0, MOST_NAMES), isName: paths.length > 0 }];
+  });
+
+/** Without what a writer puts around and behind a name: marks of Markdown, a full stop, the number of a line. */
+const bare = (text: string): string =>
+  text
+    .trim()
+    .replace(/^\[([^\]]*)\]\(.*\)$/s, "$1")
+    .replace(/^[`'"*]+|(?<![`'"*,;])[`'"*,;]+$/g, "")
+    .replace(/:\d+(?:[-:,]\d+)*$/, "")
+    .replace(/(\.\w+)\.$/, "$1");
+
+const isNothing = (text: string): boolean =>
+  /^n\/a\b/i.test(text) || (/^(?:no|none|nothing|nil|not|unchanged)\b/i.test(text) && !/\/|\.\w+$/.test(text));
+
+/** Words like `and/or` have a slash as well. */
+const isPathAmongWords = (word: string): boolean => /\.\w{1,10}$|^\.{0,2}\/.|\/$|\/.*\//.test(word);
+
+// --- commits -----------------------------------------------------------------------------------------------------------
+
+const MOST_COMMITS = 8;
+const MOST_TEXT = 100_000;
+/** After the word "commit": names further behind are about something else. */
+const NEAR = 300;
+const wordsOf = (text: string): readonly string[] =>
+  text.split(/[\s,;:()[\]`'"#&]+/).map((word) => (word.endsWith(".") ? word.slice(0, -1) : word));
+const FILLERS: readonly string[] = ["is", "as", "in", "at", "the", "and", "hash", "id", "sha"];
+
+/** Short ones need a digit and a letter: a plain number is seldom a commit, nor is a word like `defaced`. */
+const isHash = (word: string): boolean =>
+  /^[0-9a-f]{7,64}$/.test(word) && (word.length >= 20 || (/\d/.test(word) && /[a-f]/.test(word)));
+
+const commitAlone = (text: string): boolean => isHash(text.replace(/^commit\s+/i, ""));
+
+/** Hashes behind the word "commit", and those among the files changed, where the form asks for them. */
+export const readCommitClaims = (text: string): readonly string[] => {
+  const read = text.slice(0, MOST_TEXT);
+  const behindTheWord = [...read.matchAll(/\bcommit(?:s|ted)?\b/gi)].flatMap(({ 0: word, index }) => {
+    const after = index + word.length;
+    return hashesAhead(read.slice(after, after + NEAR));
+  });
+  return [...new Set([...behindTheWord, ...amongFiles(read)])].slice(0, MOST_COMMITS);
+};
+
+const hashesAhead = (text: string): readonly string[] => {
+  const words = wordsOf(text).filter((word) => word !== "" && !FILLERS.includes(word.toLowerCase()));
+  const end = words.findIndex((word) => !isHash(word));
+  return end < 0 ? words : words.slice(0, end);
+};
+
+const amongFiles = (text: string): readonly string[] => {
+  const start = /^[^\w\n\r\u2028\u2029]*Files changed\b/im.exec(text);
+  if (!start) return [];
+  const section = text.slice(start.index + start[0].length);
+  const end =
+    /^[^\w\n\r\u2028\u2029]*(?:Scope|Result|Key files|Issues)\b[*_]*[ \t]*:/im.exec(section)?.index ?? section.length;
+  return wordsOf(section.slice(0, end)).filter(isHash);
+};

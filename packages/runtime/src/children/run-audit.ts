@@ -6,12 +6,11 @@
  *  that cannot be compared as a whole any more, the run failed too, and what was seen is put back all the same.
  *  Elsewhere: recording and putting back (@prefork/guard), refusing calls (@prefork/guard). */
 
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { classify, type Touches, type Watch, watchTrees } from "@prefork/guard";
 import { type DatedBreach, leavesCell, type MemoryFolder, partsBelow, shownName } from "@prefork/guard/internal";
 import type { EventBody, RuntimeEvent } from "../events.ts";
-import { isUpkeepOfGit } from "./git-upkeep.ts";
 
 export type AuditOptions = {
   readonly memory: MemoryFolder;
@@ -80,8 +79,7 @@ export class RunAudit implements AsyncDisposable {
     const problem = memory.problem();
     if (problem !== undefined) throw new Error(problem);
     const tops = roots.map(realPath);
-    const isUpkeep = (path: string): boolean =>
-      isUpkeepOfGit(path, tops.find((top) => path.startsWith(`${top}/`)) ?? "");
+    const isUpkeep = (path: string): boolean => isGitUpkeep(path, tops.find((top) => path.startsWith(`${top}/`)) ?? "");
     const watched = (leaveOut: (path: string) => boolean) =>
       watchTrees({
         ...{ folders: topmost(roots), allowed: [memory.path], maxBytes: MOST_BYTES, beyond: "report", leaveOut },
@@ -204,3 +202,42 @@ const listed = (breaches: readonly DatedBreach[]): string =>
 
 const first = (texts: readonly string[], most: number): string =>
   texts.slice(0, most).join(", ") + (texts.length > most ? ` and ${texts.length - most} more` : "");
+
+/** Which names below a `.git` folder does git change by itself, so that a new one tells nothing?
+ *  Invariant: what can make git run something, now or later, is never among them: settings, hooks, attributes, the files
+ *  that lead to another repository, and the steps of a rebase; for submodules and work trees as for the repository itself.
+ *  Elsewhere: comparing a tree before and after a run (run-audit.ts). */
+
+/** With all below them. */
+const WATCHED = /^(?:config|config\.worktree|commondir|gitdir|hooks|info)$/;
+/** Folders that hold repositories, or parts of them. */
+const HOLDS_MORE = /^(?:modules|worktrees|rebase-merge|rebase-apply|sequencer)$/;
+const STEPS = /^(?:git-rebase-todo|todo)$/;
+/** What git keeps in a repository. A submodule may be called so as well: then it has settings. */
+const KEPT =
+  /^(?:objects|refs|logs|lfs|annex|branches|index|description|shallow|packed-refs|HEAD|\w+_HEAD|\w+_(?:MSG|MODE|RR|EDITMSG)|COMMIT_EDITMSG|gc\.\w+|.*\.(?:lock|pid))$/;
+
+/** `path` below one of the roots; `root` is the one. */
+export const isGitUpkeep = (path: string, root: string): boolean => {
+  const [, ...below] = path.slice(root.length).split("/.git/");
+  const names = below.join("/.git/").split("/");
+  return below.length > 0 && isKept(names, path);
+};
+
+const isKept = ([first = "", ...rest]: readonly string[], path: string): boolean => {
+  if (WATCHED.test(first)) return false;
+  if (!HOLDS_MORE.test(first)) return true;
+  const [, ...inside] = rest;
+  if (rest.length === 0) return false;
+  if (first === "modules") return isKeptInModule(rest, path);
+  // A work tree by its name, or the state of a rebase.
+  if (first === "worktrees") return inside.length > 0 && isKept(inside, path);
+  return !STEPS.test(rest[0] ?? "");
+};
+
+/** The names of submodules may have several parts, so any name that is not git's own leads on. */
+const isKeptInModule = (names: readonly string[], path: string): boolean => {
+  const at = names.findIndex((name, index) => index > 0 && (WATCHED.test(name) || HOLDS_MORE.test(name)));
+  if (at > 0) return isKept(names.slice(at), path);
+  return names.length > 1 && KEPT.test(names.at(-1) ?? "") && !existsSync(`${path}/config`);
+};

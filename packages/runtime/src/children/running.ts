@@ -98,14 +98,14 @@ export class Running {
 
   /** Until it has a place, an abort is all there is to hear of. A signal that is made of others is kept, with all that
    *  listens to it, for as long as one of these may still abort: so nothing listens longer than it must. */
-  waitsWith(leave: () => void): void {
+  onAbortInQueue(leave: () => void): void {
     this.#leave = leave;
     if (this.signal.aborted)
       queueMicrotask(leave); // whoever starts it looks for it first
     else this.signal.addEventListener("abort", leave, { once: true });
   }
 
-  hasPlace(): void {
+  leaveQueue(): void {
     if (this.#leave) this.signal.removeEventListener("abort", this.#leave);
     this.#leave = undefined;
   }
@@ -127,18 +127,18 @@ export class Running {
   }
 
   /** Time does not count while it waits for a person. */
-  waits(isWaiting: boolean): void {
+  setWaiting(isWaiting: boolean): void {
     if (isWaiting) this.#timer?.pause();
     else this.#timer?.resume();
   }
 
-  over(): void {
+  markOver(): void {
     this.#isOver = true;
     this.#timer?.pause();
   }
 
   /** Counts what it does, and ends what goes nowhere. Gives what else is to be told. */
-  noticed(event: EventBody): EventBody | undefined {
+  observe(event: EventBody): EventBody | undefined {
     switch (event.type) {
       case "call_proposed":
         this.#proposed.set(event.callId, `${event.tool} ${JSON.stringify(event.args)}`);

@@ -4,11 +4,12 @@
  *  Elsewhere: one of them (running.ts), who asks for them (host.ts), where they run (the port `ChildHost`, ../ports.ts),
  *  states and notices (../tasks). */
 
-import { noUsage, type Ticket } from "@prefork/wire";
+import { FORK_PLACEHOLDER_RESULT, noUsage, type Ticket, text } from "@prefork/wire";
+import type { MovedCall } from "../agent/index.ts";
 import { oneLine } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import { missOf } from "../fork/index.ts";
-import type { Ask, ChildEntry, ChildHost, ChildParent, Clock, OpenChild, TaskEnd, TaskResult } from "../ports.ts";
+import { findCacheMiss } from "../fork/index.ts";
+import type { Ask, ChildEntry, ChildHost, ChildParent, Clock, Ids, OpenChild, TaskEnd, TaskResult } from "../ports.ts";
 import type { TaskTable } from "../tasks/index.ts";
 import { type Ended, Running, type RunStart } from "./running.ts";
 
@@ -47,12 +48,12 @@ export class Runs {
   }
 
   /** Aborting this ends everything that is started from now on. */
-  under(signal: AbortSignal | undefined): void {
+  setParentSignal(signal: AbortSignal | undefined): void {
     this.#above = signal;
   }
 
   /** How many of these could begin now. */
-  get places(): number {
+  get freePlaces(): number {
     return Math.max(0, this.#options.atOnce - this.#taken - this.#queue.length);
   }
 
@@ -60,13 +61,13 @@ export class Runs {
     return [...this.#all.keys()];
   }
   /** Those whose end the parent's model has to hear of. */
-  get told(): readonly string[] {
+  get notifying(): readonly string[] {
     const runs = [...this.#all.values()].filter(({ notifies }) => notifies).map(({ id }) => id);
     return [...runs, ...this.#others.keys()];
   }
 
   /** Is there any of these? */
-  get tells(): boolean {
+  get hasNotifying(): boolean {
     if (this.#others.size > 0) return true;
     for (const { notifies } of this.#all.values()) if (notifies) return true;
     return false;
@@ -102,14 +103,14 @@ export class Runs {
       this.#all.set(running.id, running);
       this.#queue.push(running);
       // One that waits for a place when it is stopped has nothing to end but itself.
-      running.waitsWith(() => this.#leaveQueue(running));
+      running.onAbortInQueue(() => this.#leaveQueue(running));
     }
     const problems = await this.#fill();
     return added.map(({ id }) => problems.get(id));
   }
 
   /** Resolves when all, or any, of these have ended; at once for those that are not here. */
-  async ended(ids: readonly string[], how: "all" | "any"): Promise<void> {
+  async whenEnded(ids: readonly string[], how: "all" | "any"): Promise<void> {
     const ends = ids.map((id) => this.#all.get(id)?.ended.promise ?? this.#others.get(id) ?? Promise.resolve());
     await (how === "any" ? Promise.race(ends) : Promise.all(ends));
   }
@@ -138,7 +139,7 @@ export class Runs {
 
   /** Opens it beside the others, and starts it after the one before it: they are sent in the order they were asked for. */
   async #begin(running: Running, { problems, before }: Beginning): Promise<void> {
-    running.hasPlace();
+    running.leaveQueue();
     const child = await this.#open(running);
     await before;
     if (typeof child === "string") {
@@ -154,7 +155,7 @@ export class Runs {
       await ready;
       return await this.#options.host.open(child, this.#parentOf(running), running.signal);
     } catch (error) {
-      return reasonOf(error);
+      return errorMessage(error);
     }
   }
 
@@ -167,7 +168,7 @@ export class Runs {
     return {
       emit: (event) => {
         emit(event, agent);
-        const also = running.noticed(event);
+        const also = running.observe(event);
         if (also) emit(also, agent);
         this.#verify(running, event);
       },
@@ -191,7 +192,7 @@ export class Runs {
   }
 
   #waits(running: Running, isWaiting: boolean): void {
-    running.waits(isWaiting);
+    running.setWaiting(isWaiting);
     const { skipTranscript, task } = running.plan;
     if (skipTranscript) return;
     this.#options.table.step(task, isWaiting ? { type: "waits", reason: "permission" } : { type: "resumed" });
@@ -199,12 +200,12 @@ export class Runs {
 
   #appended(running: Running, entry: ChildEntry): void {
     if (entry.kind === "exchange_ended") {
-      running.over();
+      running.markOver();
       return;
     }
     const { task, agentId = task } = running.plan;
     const failed = (error: unknown): void =>
-      this.#options.emit({ type: "observer_failed", taskId: task, reason: reasonOf(error) }, agentId);
+      this.#options.emit({ type: "observer_failed", taskId: task, reason: errorMessage(error) }, agentId);
     for (const observe of running.start.observers ?? [])
       try {
         // It may be an async function: what it rejects with is nobody else's to catch.
@@ -223,14 +224,14 @@ export class Runs {
     const { task, agentId = task } = running.plan;
     const emit = (found: EventBody): void => this.#options.emit(found, agentId);
     const { usage, missed: diagnosed, ms } = event;
-    const miss = missOf({
+    const miss = findCacheMiss({
       expectation,
       diverged: running.child?.diverged,
       usage,
       askedAt: clock.now() - ms,
       diagnosed,
     });
-    if (alarm) alarm.checked(task, miss, emit);
+    if (alarm) alarm.memberVerified(task, miss, emit);
     else if (miss) emit({ type: "fork_cache_missed", taskId: task, ...miss });
   }
 
@@ -248,7 +249,7 @@ export class Runs {
       emit({ type: "fork_started", ...about, ...session, cacheKeyHash: child.cacheKeyHash });
       running.begin(child);
     } catch (error) {
-      child.stop({ end: "failed", reason: reasonOf(error) });
+      child.stop({ end: "failed", reason: errorMessage(error) });
     }
     const { end, report, ...result } = await child.result();
     const ended = { ...result, toolUses: running.toolUses, ms: clock.now() - begun };
@@ -260,11 +261,11 @@ export class Runs {
     if (at < 0) return;
     this.#queue.splice(at, 1);
     this.#taken += 1; // given back with its end
-    this.#end(running, notRun("aborted", "stopped before its turn came"));
+    this.#end(running, neverStarted("aborted", "stopped before its turn came"));
   }
 
   #neverStarted(running: Running, reason: string): void {
-    this.#end(running, running.signal.aborted ? notRun("aborted", reason) : notRun("failed", reason));
+    this.#end(running, running.signal.aborted ? neverStarted("aborted", reason) : neverStarted("failed", reason));
   }
 
   #end(running: Running, outcome: Ended): void {
@@ -279,10 +280,10 @@ export class Runs {
       } else this.#options.spent(result);
     } catch (error) {
       // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
-      emit({ type: "journal_troubled", problem: reasonOf(error) });
+      emit({ type: "journal_troubled", problem: errorMessage(error) });
     }
     const { turns, usage, usd } = result;
-    running.start.alarm?.left(plan.task);
+    running.start.alarm?.memberLeft(plan.task);
     if (this.#all.size === 0) this.#options.busy?.(false);
     this.#taken -= 1;
     const reason = end === "reported" ? {} : { reason: oneLine(result.text, MOST_REASON) };
@@ -303,7 +304,7 @@ type Beginning = { readonly problems: Map<string, string>; readonly before: Prom
 
 const MOST_REASON = 300;
 
-export const notRun = (end: TaskEnd, reason: string): Ended => ({
+export const neverStarted = (end: TaskEnd, reason: string): Ended => ({
   end,
   result: {
     summary: "not started",
@@ -316,4 +317,70 @@ export const notRun = (end: TaskEnd, reason: string): Ended => ({
   },
 });
 
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Calls of a turn that starts agents, and that take too long: they go on as tasks of their own.
+ *  Invariant: such a call is answered by the constant that all siblings share, and its result is told as a task's is.
+ *  Elsewhere: when a call is moved (../agent), tasks that are agents (host.ts). */
+
+export type MovedCallsOptions = {
+  readonly table: TaskTable;
+  readonly runs: Runs;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly emit: (event: EventBody, agent?: string) => void;
+};
+
+type Over = { readonly words: string; readonly end: "reported" | "failed" | "aborted"; readonly ms: number };
+
+export class MovedCalls {
+  readonly #options: MovedCallsOptions;
+  readonly #stops = new Map<string, () => void>();
+  readonly #stopped = new Set<string>();
+
+  constructor(options: MovedCallsOptions) {
+    this.#options = options;
+  }
+
+  /** Interrupts one; nothing happens where there is none of this name. */
+  stop(id: string): void {
+    this.#stops.get(id)?.();
+  }
+
+  move({ callId, tool, result, stop }: MovedCall): readonly [ReturnType<typeof text>] {
+    const { table, ids, clock, runs, emit } = this.#options;
+    const id = ids.next("task");
+    const startedAt = clock.now();
+    const label = oneLine(`${tool} (${callId})`);
+    const row = { id, kind: "call", label, agentType: tool, querySource: "main", family: id } as const;
+    table.add({ ...row, state: { kind: "running" }, startedAt });
+    const ended = result.then(
+      ({ content, fault }) => {
+        const words = content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
+        this.#ended(id, { words, end: fault === undefined ? "reported" : "failed", ms: clock.now() - startedAt });
+      },
+      (error: unknown) => this.#ended(id, { words: errorMessage(error), end: "failed", ms: clock.now() - startedAt }),
+    );
+    this.#stops.set(id, () => {
+      this.#stopped.add(id);
+      stop();
+    });
+    runs.accompany(id, ended);
+    emit({ type: "task_backgrounded", taskId: id });
+    return [text(FORK_PLACEHOLDER_RESULT)];
+  }
+
+  #ended(id: string, { words, ms, ...over }: Over): void {
+    const { table, clock, emit } = this.#options;
+    const end = this.#stopped.delete(id) ? "aborted" : over.end;
+    this.#stops.delete(id);
+    const spent = neverStarted(end, "").result;
+    const result = { ...spent, summary: oneLine(words, 80), text: words, toolUses: 1, ms };
+    try {
+      table.step(id, { type: "ended", end, at: clock.now(), result });
+    } catch (error) {
+      emit({ type: "journal_troubled", problem: errorMessage(error) });
+    }
+    emit({ type: "task_ended", taskId: id, end, turns: 0, usage: result.usage, usd: 0 }, id);
+  }
+}

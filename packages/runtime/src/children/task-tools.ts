@@ -5,7 +5,7 @@
 import type { JsonObject } from "@prefork/wire";
 import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
 import { describeState, type Inbox, isEnded, type Task, type TaskTable } from "../tasks/index.ts";
-import { type ForkHost, refused } from "./host.ts";
+import { type ChildLauncher, refusal } from "./launcher.ts";
 import type { Runs } from "./runs.ts";
 
 export type TaskToolsOptions = {
@@ -13,7 +13,7 @@ export type TaskToolsOptions = {
   readonly inbox: Inbox;
   readonly runs: Runs;
   readonly ids: Ids;
-  readonly host: Pick<ForkHost, "wake" | "stop">;
+  readonly host: Pick<ChildLauncher, "resume" | "stop">;
 };
 
 const USUAL_WAIT_MS = 60_000;
@@ -29,7 +29,7 @@ export class TaskTools {
     const { table, inbox } = this.#options;
     const ids = Array.isArray(args.task_ids) ? args.task_ids.filter((id) => typeof id === "string") : [];
     const unknown = ids.filter((id) => !table.find(id));
-    if (unknown.length > 0) return refused(`There is no task ${unknown.join(", ")}.`);
+    if (unknown.length > 0) return refusal(`There is no task ${unknown.join(", ")}.`);
     await this.#join(ids, args, signal);
     const tasks = ids.flatMap((id) => table.find(id) ?? []);
     for (const task of tasks) if (isEnded(task)) inbox.dismiss(task.id);
@@ -39,7 +39,7 @@ export class TaskTools {
   readonly taskStop: DelegatedCall = async ({ task_id: id }) => {
     const { table, host } = this.#options;
     const task = typeof id === "string" ? table.find(id) : undefined;
-    if (!task) return refused(`There is no task ${String(id)}.`);
+    if (!task) return refusal(`There is no task ${String(id)}.`);
     if (isEnded(task)) return { text: `${task.id} had ended before: ${describeState(task)}.` };
     await host.stop(task.id);
     return { text: `${task.id} was ended.` };
@@ -49,13 +49,13 @@ export class TaskTools {
   readonly sendMessage: DelegatedCall = async ({ to, message }) =>
     typeof to === "string" && typeof message === "string"
       ? this.send(to, message)
-      : refused(`There is no task ${String(to)}.`);
+      : refusal(`There is no task ${String(to)}.`);
 
   /** `by`: who says it, where that is not the main agent. */
   async send(to: string, message: string, by?: "user"): Promise<Delegated> {
     const { table, runs, ids, host } = this.#options;
     const addressed = table.find(to);
-    if (!addressed) return refused(`There is no task ${to}.`);
+    if (!addressed) return refusal(`There is no task ${to}.`);
     const running = runs.find(addressed.id);
     const mail = { id: ids.next("notice"), message, ...(by ? { by } : {}) };
     const steered = running?.steer(mail) ?? "too late";
@@ -63,11 +63,11 @@ export class TaskTools {
     if (steered !== "too late") return { text: `${addressed.id} reads it when its present turn ends.` };
     await running?.ended.promise; // its report is being checked, and then it can be woken
     const task = table.find(addressed.id) ?? addressed;
-    if (!isEnded(task)) return refused(`${task.id} cannot be reached: ${describeState(task)}.`);
-    const woken = await host.wake(task.id, { message, ...(by ? { by } : {}) });
+    if (!isEnded(task)) return refusal(`${task.id} cannot be reached: ${describeState(task)}.`);
+    const woken = await host.resume(task.id, { message, ...(by ? { by } : {}) });
     return woken === undefined
       ? { text: `${task.id} had ended (${describeState(task)}) and goes on with your message; it reports again.` }
-      : refused(`${task.id} could not be woken: ${woken}`);
+      : refusal(`${task.id} could not be woken: ${woken}`);
   }
 
   async #join(ids: readonly string[], { wait, timeout_ms: ms }: JsonObject, signal: AbortSignal): Promise<void> {
@@ -75,7 +75,7 @@ export class TaskTools {
     const over = AbortSignal.any([signal, AbortSignal.timeout(typeof ms === "number" ? ms : USUAL_WAIT_MS)]);
     const timed = new Promise<void>((resolve) => over.addEventListener("abort", () => resolve(), { once: true }));
     if (over.aborted) return;
-    await Promise.race([this.#options.runs.ended(ids, wait), timed]);
+    await Promise.race([this.#options.runs.whenEnded(ids, wait), timed]);
   }
 }
 

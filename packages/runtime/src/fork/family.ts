@@ -30,7 +30,7 @@ import type { Growth } from "../journal/index.ts";
 import type { ForkPlan, TailChoice } from "../ports.ts";
 import type { Expectation } from "./verify.ts";
 
-export type FamilyStart = {
+export type FamilyRequest = {
   /** The parent's line: right after what is shared was entered, or as it was after its last answer. */
   readonly parent: LineageState;
   /** The last result, not entered yet, where words must stand inside it. */
@@ -74,15 +74,15 @@ export type GrownFamily = {
 };
 
 /** What a request takes to arrive. */
-export const ON_THE_WAY_MS = 10_000;
+export const TRANSIT_MS = 10_000;
 
-export const growFamily = (start: FamilyStart): GrownFamily => {
+export const growFamily = (start: FamilyRequest): GrownFamily => {
   const { parent, plans, tail, parentFollows, facts, ttl, now } = start;
   const { markers, responseId, measured } = parent;
   const inherited = inherit(start);
   const { base, shared } = inherited;
   const left = parent.askedAt === undefined ? 0 : entryLifetimeMs(ttl, facts) - Math.max(0, now - parent.askedAt);
-  const cold = left < ON_THE_WAY_MS;
+  const cold = left < TRANSIT_MS;
   // Children live for minutes, whatever their parent pays for.
   const lives = childTtl(facts);
   const plan = planFamily({
@@ -135,7 +135,7 @@ type Inherited = {
   readonly tail: SharedTail;
 };
 
-const inherit = ({ parent, held, insideLastResult, tail }: FamilyStart): Inherited => {
+const inherit = ({ parent, held, insideLastResult, tail }: FamilyRequest): Inherited => {
   const { prefix, asked, answered } = parent;
   if (tail.inFlight === "trim") {
     const base = asked ?? prefix;
@@ -225,7 +225,7 @@ const tierAdvice = (sizes: FamilyPlan["sizes"], facts: ModelFacts | undefined): 
 };
 
 /** Those who get a place late may find nothing left: then one of them leads anew, and the others wait for it. */
-const queueAdvice = ({ plans, places }: FamilyStart, lifetimeMs: number): readonly string[] => {
+const queueAdvice = ({ plans, places }: FamilyRequest, lifetimeMs: number): readonly string[] => {
   if (places === undefined || plans.length <= places) return [];
   const minutes = Math.round(lifetimeMs / 60_000);
   return [

@@ -17,7 +17,7 @@ import {
   serviceOf,
   type Ttl,
 } from "@prefork/wire";
-import { type Account, fit, reportRetry } from "../agent/index.ts";
+import { type Account, fitRequest, reportRetry } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import { type Journal, JournalError } from "../journal/index.ts";
 import type { Clock, Spent } from "../ports.ts";
@@ -43,7 +43,7 @@ export class KeepAlive {
   }
 
   /** Until `signal` says that the parent goes on by itself. */
-  async hold(signal: AbortSignal): Promise<void> {
+  async keepWarm(signal: AbortSignal): Promise<void> {
     const { clock, ttl, snapshot, isNeeded } = this.#options;
     let sent = 0;
     let usedAt = snapshot()?.askedAt ?? 0;
@@ -77,7 +77,7 @@ export class KeepAlive {
     const facts = modelFacts(head.model);
     const ttls = markers.map(({ ttl }) => ttl);
     const { speed } = head.settings;
-    const fitted = fit(account(), { promptTokens: measured?.tokens ?? 0, maxTokens: 0, facts, ttls, speed });
+    const fitted = fitRequest(account(), { promptTokens: measured?.tokens ?? 0, maxTokens: 0, facts, ttls, speed });
     if (!fitted.ok) return false;
     let used: Spent = { usage: noUsage, usd: 0 };
     const begun = clock.now();

@@ -4,11 +4,10 @@
  *  Elsewhere: what a plan holds (plan.ts), whether anything may start (gate.ts). */
 
 import type { ToolFilter } from "@prefork/guard";
-import { type ChildProtocol, InputError, type JsonObject, type Message } from "@prefork/wire";
-import { mustBeAmounts, mustBeCounts, mustBeTimes } from "../agent/index.ts";
+import { type ChildProtocol, InputError, type Json, type JsonObject, type Message } from "@prefork/wire";
+import { checkAmounts, checkCounts, checkDurations } from "../agent/index.ts";
+import { oneLine } from "../context/index.ts";
 import type { DelegateMode, ForkLimits, ForkPlan, Isolation, SpendLimits, TailChoice } from "../ports.ts";
-import type { ForkGate } from "./gate.ts";
-import { FORK_SOURCE, labelOf } from "./plan.ts";
 
 /** How agents are started in a session. */
 export type ForkSettings = {
@@ -65,20 +64,20 @@ export type ForkOptions = TailChoice & {
 
 type Wanted = Pick<ForkOptions, "prompt" | "label" | "mode" | "isolation"> & { readonly agentType?: string };
 
-export type Asked =
+export type AgentCallRequest =
   /** `waits`: the call is answered when the agent has ended. `instead`: why it is no fork, where one was meant. */
   | { readonly ok: true; readonly wanted: Wanted; readonly waits: boolean; readonly instead?: string }
   | { readonly ok: false; readonly reason: string };
 
 export const GENERAL_PURPOSE = "general-purpose";
 
-const no = (reason: string): Asked => ({ ok: false, reason });
+const no = (reason: string): AgentCallRequest => ({ ok: false, reason });
 
 /** What an Agent call asks for. */
-export const askedFor = (
+export const readAgentCall = (
   args: JsonObject,
   { settings, gate }: { readonly settings: ForkSettings; readonly gate: ForkGate },
-): Asked => {
+): AgentCallRequest => {
   const { description, prompt, subagent_type: type, isolation, run_in_background: beside } = args;
   if (typeof description !== "string" || typeof prompt !== "string") return no("Agent needs description and prompt.");
   if (!gate.allowed && gate.isFinal) return no(`Nothing was started: ${gate.reason}. Do the work yourself.`);
@@ -109,7 +108,7 @@ export const askedFor = (
 };
 
 /** Everything that a call or a program left open is filled from the settings. */
-export const planFor = (
+export const createPlan = (
   options: ForkOptions & { readonly agentType?: string },
   names: { readonly task: string; readonly runId: string },
   settings: ForkSettings,
@@ -126,15 +125,15 @@ export const planFor = (
   } = options;
   if (prompt.trim() === "" && (messages ?? []).length === 0) throw new InputError("a fork needs a prompt or messages");
   if (prompt !== "" && messages) throw new InputError("a fork has a prompt or messages of its own, not both");
-  mustBeTimes({ timeoutMs });
-  mustBeCounts({ maxTurns, timeoutMs });
-  mustBeAmounts({ "limits.usd": options.limits?.usd, "limits.tokens": options.limits?.tokens });
+  checkDurations({ timeoutMs });
+  checkCounts({ maxTurns, timeoutMs });
+  checkAmounts({ "limits.usd": options.limits?.usd, "limits.tokens": options.limits?.tokens });
   const { agentId, criticalSystemReminder: reminder } = overrides ?? {};
   const { inFlight = settings.tail.inFlight, placeholders = settings.tail.placeholders } = options;
   const isFork = agentType === "fork";
   return {
     ...names,
-    label: labelOf(options.label ?? (prompt === "" ? wordsOf(messages ?? []) : prompt)),
+    label: toLabel(options.label ?? (prompt === "" ? wordsOf(messages ?? []) : prompt)),
     agentType,
     querySource: options.querySource ?? (isFork ? FORK_SOURCE : `agent:${agentType}`),
     mode,
@@ -165,3 +164,76 @@ const checkedIsolation = ({ isolation, skipTranscript }: ForkOptions): Isolation
 
 const wordsOf = (messages: readonly Message[]): string =>
   messages.flatMap(({ content }) => content.flatMap((block) => (block.type === "text" ? [block.text] : []))).join(" ");
+
+/** What a fork is to do, as data: enough to start it here, in another process, or again after a crash.
+ *  Invariant: survives `structuredClone` and JSON; nothing in it is behaviour. What is not said is filled once, here.
+ *  Elsewhere: what runs it (../children: runs.ts), its bytes (family.ts), who may start one (gate.ts). */
+
+/** `main` and `sdk` write snapshots; all others only read them. */
+export const FORK_SOURCE = "agent:builtin:fork";
+
+export const MOST_TURNS = 200;
+const LABEL_CHARACTERS = 120;
+
+/** Of a caller's words, what a row and a question can show. */
+export const toLabel = (words: string): string => oneLine(words, LABEL_CHARACTERS);
+
+/** Messages that a caller brings must leave the turn to the model. */
+export const checkMessages = (messages: readonly Message[]): void => {
+  if (messages.at(-1)?.role !== "user")
+    throw new InputError("the messages of a fork must end with one of the user: the model answers it");
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) throw new InputError("the content of a fork's message must be a list of blocks");
+    if (content.every((block) => block.type === "text" && block.text === ""))
+      throw new InputError("a message of the fork is empty");
+  }
+};
+
+/** As it is kept with its task. */
+export const planToJson = (plan: ForkPlan): Json => plan as unknown as Json;
+
+/** Undefined where a value is no plan. */
+export const parsePlan = (value: Json | undefined): ForkPlan | undefined => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const { task, label, directive, agentType, limits } = value as Readonly<Record<string, Json>>;
+  const texts = [task, label, directive, agentType].every((each) => typeof each === "string");
+  return texts && typeof limits === "object" ? (value as unknown as ForkPlan) : undefined;
+};
+
+/** May this agent fork now? Pure.
+ *  Invariant: one answer with its reason; every way to start an agent asks here, so none is forgotten.
+ *  Elsewhere: who asks (../session), what a refused model is told (../agent: guard.ts). */
+
+export type ForkQuestion = {
+  /** The setting `forks` and the variable PREFORK_FORK_SUBAGENT. */
+  readonly flag: boolean;
+  /** A coordinator delegates with prompts of its own; a copy of it would coordinate too. */
+  readonly coordinator: boolean;
+  readonly interactive: boolean;
+  /** A permission policy was stated, so questions have an answer without a person. */
+  readonly policyStated: boolean;
+  readonly insideFork: boolean;
+  /** Tokens left in the window for a child to work in. */
+  readonly headroom: number;
+};
+
+export type ForkGate =
+  | { readonly allowed: true }
+  /** `isFinal`: no other agent may be started in its place either. */
+  | { readonly allowed: false; readonly reason: string; readonly isFinal: boolean };
+
+/** A child that cannot even read a few files is of no use. */
+export const LEAST_HEADROOM = 8_000;
+
+export const forkAllowed = (question: ForkQuestion): ForkGate => {
+  const { flag, coordinator, interactive, policyStated, insideFork, headroom } = question;
+  const no = (reason: string): ForkGate => ({ allowed: false, reason, isFinal: insideFork });
+  if (insideFork) return no("a fork does its work itself and starts nobody");
+  if (!flag) return no("forks are switched off");
+  if (coordinator) return no("a coordinator delegates to agents with prompts of their own");
+  if (!interactive && !policyStated)
+    return no("nobody can be asked here and no permission policy was stated (--permission-mode, --allow or --deny)");
+  if (headroom < LEAST_HEADROOM)
+    return no(`only ${Math.max(0, headroom)} tokens of the window are left for a child; compact first`);
+  return { allowed: true };
+};

@@ -36,7 +36,7 @@ export type StoredPrefixesOptions = {
 };
 
 /** A family that is about to start. */
-export type Storing = {
+export type StoreRequest = {
   readonly family: string;
   /** Of its members, with their own words: two are enough to tell what all share. Asked for only where it pays. */
   readonly lines: () => readonly FrozenPrefix[];
@@ -50,7 +50,7 @@ export type Storing = {
   readonly account: Budget;
 };
 
-export type Store = {
+export type StoredFamily = {
   readonly reason: string;
   /** Whether there is one now. */
   readonly ready: Promise<boolean>;
@@ -99,7 +99,7 @@ export class StoredPrefixes {
   }
 
   /** Begins to store what a family shares; undefined where that does not pay, or cannot be. */
-  begin(storing: Storing): Store | undefined {
+  begin(storing: StoreRequest): StoredFamily | undefined {
     const { contents } = this.#options;
     const { tokens, reads, facts, hitRate } = storing;
     if (!contents || this.#isRefused) return undefined;
@@ -116,10 +116,10 @@ export class StoredPrefixes {
   }
 
   /** The same request with an entry's name in place of what stands in it; undefined where none begins it. */
-  naming(prepared: Prepared): Naming | undefined {
+  nameStored(prepared: Prepared): NamedRequest | undefined {
     for (const kept of this.#kept.values()) {
       const { entry, plan, lostAt } = kept;
-      if (!entry || lostAt !== undefined || !beginsWith(prepared.prefix, plan)) continue;
+      if (!entry || lostAt !== undefined || !isStartOf(prepared.prefix, plan)) continue;
       const sentAt = this.#options.clock.now();
       const found = (): void => {
         kept.seenAt = Math.max(kept.seenAt, sentAt);
@@ -234,7 +234,7 @@ export class StoredPrefixes {
 
   /** The parent has read what its tasks have told: entries of families that have ended are let go. Resolves when what
    *  they cost is on the bill. */
-  async heard(): Promise<void> {
+  async releaseEnded(): Promise<void> {
     for (const kept of [...this.#kept.values()]) {
       if (kept.families > 0) continue;
       kept.families = 1;
@@ -323,7 +323,7 @@ export class StoredPrefixes {
 
 type Starting = {
   readonly contents: CachedContents;
-  readonly storing: Storing;
+  readonly storing: StoreRequest;
   /** One that begins with the plan. */
   readonly line: FrozenPrefix;
   readonly reason: string;
@@ -332,7 +332,7 @@ type Held = { readonly name: string; readonly tokens: number; readonly from: num
 type Removed = "removed" | "gone" | "left";
 type Releasing = Pick<Kept, "account" | "reserved" | "facts"> & { readonly how: Removed };
 
-export type Naming = { readonly prepared: Prepared; readonly found: () => void; readonly lost: () => void };
+export type NamedRequest = { readonly prepared: Prepared; readonly found: () => void; readonly lost: () => void };
 
 const NOTHING_RESERVED: Reservation = { usd: 0, tokens: 0 };
 
@@ -350,7 +350,7 @@ const planned = (lines: readonly FrozenPrefix[]): CachedContentPlan | undefined 
 };
 
 /** Does an entry hold the beginning of these bytes, to the end of a whole content? */
-export const beginsWith = (
+export const isStartOf = (
   prefix: FrozenPrefix,
   { model, segments, hash }: Pick<CachedContentPlan, "model" | "segments" | "hash">,
 ): boolean => {
@@ -376,10 +376,10 @@ const leftIn = (value: Json): (Held & { readonly model: string }) | undefined =>
 };
 
 /** A client whose requests name what is stored of them. One that the provider no longer knows is sent whole. */
-export const namingClient = (client: Client, stored: StoredPrefixes): Client => ({
-  stream: (prepared, signal) => client.stream(stored.naming(prepared)?.prepared ?? prepared, signal),
+export const withStoredPrefixes = (client: Client, stored: StoredPrefixes): Client => ({
+  stream: (prepared, signal) => client.stream(stored.nameStored(prepared)?.prepared ?? prepared, signal),
   send: async (prepared, signal, hearing) => {
-    const naming = stored.naming(prepared);
+    const naming = stored.nameStored(prepared);
     if (!naming) return client.send(prepared, signal, hearing);
     try {
       const answer = await client.send(naming.prepared, signal, hearing);

@@ -4,6 +4,7 @@
  *  Elsewhere: what could be read (family.ts), after the fact for a whole session (../observe). */
 
 import { type FrozenPrefix, promptTokens, type Usage } from "@prefork/wire";
+import type { EventBody } from "../events.ts";
 
 export type Expectation = {
   readonly tokens: number;
@@ -46,11 +47,17 @@ export type Verifying = {
 };
 
 /** JSON path of the first byte of a child that differs from its parent's; undefined: none does. */
-export const divergenceOf = (parent: FrozenPrefix, child: FrozenPrefix): string | undefined =>
+export const findDivergence = (parent: FrozenPrefix, child: FrozenPrefix): string | undefined =>
   child.startsWith(parent) ? undefined : parent.firstDivergence(child)?.path;
 
 /** Undefined where it read all that it could. */
-export const missOf = ({ expectation, diverged, usage, askedAt = 0, diagnosed }: Verifying): CacheMiss | undefined => {
+export const findCacheMiss = ({
+  expectation,
+  diverged,
+  usage,
+  askedAt = 0,
+  diagnosed,
+}: Verifying): CacheMiss | undefined => {
   const { tokens: expected, estimated, foreseen, untold, until = Number.POSITIVE_INFINITY } = expectation;
   const { settledAt = 0 } = expectation;
   const prompt = promptTokens(usage);
@@ -83,3 +90,49 @@ const causeOf = ({ diverged, diagnosed, untold, isLate, isEarly }: Why): string 
   if (diagnosed !== undefined) return `the provider says: ${diagnosed}`;
   return "the bytes are the parent's; the provider no longer had the entry, or not yet";
 };
+
+/** One broken family is one finding: who says so, and when?
+ *  Invariant: of all members that warn, the first does it for the others, with their number; it speaks once nobody of
+ *  the family waits for its first answer any more, and only once. What is no warning passes as it is.
+ *  Elsewhere: what is a warning (verify.ts), who is a member (../children: family-starts.ts). */
+
+type Missed = Extract<EventBody, { readonly type: "fork_cache_missed" }>;
+
+type Held = { readonly event: Missed; readonly emit: (event: EventBody) => void };
+
+export class FamilyAlarm {
+  /** Members whose first answer nobody has looked at yet. */
+  readonly #waiting: Set<string>;
+  #held: Held | undefined;
+  #siblings = 0;
+  #isRaised = false;
+
+  constructor(members: readonly string[]) {
+    this.#waiting = new Set(members);
+  }
+
+  /** A member's first answer was looked at. */
+  memberVerified(taskId: string, miss: CacheMiss | undefined, emit: (event: EventBody) => void): void {
+    if (miss) this.#take({ type: "fork_cache_missed", taskId, ...miss }, emit);
+    this.memberLeft(taskId);
+  }
+
+  /** A member has ended, or never began: nobody waits for its answer. */
+  memberLeft(taskId: string): void {
+    this.#waiting.delete(taskId);
+    if (this.#waiting.size > 0 || !this.#held) return;
+    const { event, emit } = this.#held;
+    this.#held = undefined;
+    this.#isRaised = true;
+    emit(this.#siblings === 0 ? event : { ...event, siblings: this.#siblings });
+  }
+
+  #take(event: Missed, emit: (event: EventBody) => void): void {
+    if (!event.isWarning) emit(event);
+    else if (!this.#held && !this.#isRaised) this.#held = { event, emit };
+    else {
+      this.#siblings += 1;
+      emit({ ...event, isWarning: false });
+    }
+  }
+}

@@ -21,7 +21,7 @@ import {
   type Usage,
   writtenTokens,
 } from "@prefork/wire";
-import { beginsWith, STORED_SLOT } from "../fork/index.ts";
+import { isStartOf, STORED_SLOT } from "../fork/index.ts";
 import { markedSegments, reportedUsage, type SentRequest } from "./requests.ts";
 import type { AgentJournal } from "./timeline.ts";
 
@@ -242,7 +242,7 @@ export const findNamedEntry = (request: SentRequest, named: readonly NamedEntry[
   return named.find((entry) => {
     const { createdAt, endedAt = Number.POSITIVE_INFINITY, segments } = entry;
     const isThere = (answer?.at ?? askedAt) > createdAt && askedAt < endedAt && segments <= exactUpTo;
-    return prefix !== undefined && isThere && beginsWith(prefix, entry);
+    return prefix !== undefined && isThere && isStartOf(prefix, entry);
   });
 };
 

@@ -7,19 +7,19 @@ import { InputError } from "@prefork/wire";
 import { escapeTags } from "../context/index.ts";
 import type { Ids, PromptEnd, SessionControl } from "../ports.ts";
 import type { Questions } from "../tasks/index.ts";
-import type { Beside } from "./beside.ts";
+import type { Background } from "./background.ts";
 import type { EventHub } from "./event-hub.ts";
 
 export type RunningExchange = { readonly abort: () => void; readonly ended: Promise<unknown> };
 
-export type Controlled = Pick<Beside, "host" | "inbox" | "taskTools"> & {
+export type ControlParts = Pick<Background, "host" | "inbox" | "taskTools"> & {
   readonly hub: EventHub;
   readonly questions: Questions | undefined;
   readonly options: { readonly ids: Ids };
 };
 
 /** What a session does itself. */
-export type SessionActs = {
+export type SessionActions = {
   readonly id: string;
   readonly prompt: (...given: Parameters<SessionControl["prompt"]>) => Promise<PromptEnd>;
   readonly stopTask: (taskId: string) => Promise<unknown>;
@@ -27,10 +27,10 @@ export type SessionActs = {
   readonly running: () => RunningExchange | undefined;
 };
 
-export const controlOf = (session: SessionActs, parts: Controlled): SessionControl => {
+export const createControl = (session: SessionActions, parts: ControlParts): SessionControl => {
   const { hub, questions, host, inbox, taskTools, options } = parts;
   const { running } = session;
-  hub.keep();
+  hub.keepHistory();
   return {
     session: session.id,
     subscribe: (fromSeq) => hub.replay(fromSeq),

@@ -3,6 +3,8 @@
  *  holds nobody else up; a reader that leaves is forgotten.
  *  Elsewhere: what can happen (../events.ts), what must survive (../journal). */
 
+import { InputError } from "@prefork/wire";
+import type { ExchangeResult } from "../agent/index.ts";
 import { type EventBody, levelOf, type RuntimeEvent } from "../events.ts";
 
 /** Of what happened, for those who are attached later. */
@@ -18,7 +20,7 @@ export type EventReader = AsyncIterableIterator<RuntimeEvent> & Disposable;
  *  `outcome`, and gets its rejection. */
 export type EndingReader = EventReader & { readonly end: (outcome?: Promise<unknown>) => void };
 
-export type Reading = {
+export type ReaderOptions = {
   readonly isLast?: (event: RuntimeEvent) => boolean; // default: none is
   /** Does what happens now concern it? Default: yes. */
   readonly isHeard?: () => boolean;
@@ -30,13 +32,13 @@ const OVER: IteratorResult<RuntimeEvent> = { value: undefined, done: true };
 
 class Reader implements EndingReader {
   readonly #leave: (reader: Reader) => void;
-  readonly #reading: Required<Reading>;
+  readonly #reading: Required<ReaderOptions>;
   #waiting: RuntimeEvent[] = [];
   #waiters: Waiter[] = [];
   #isDone = false;
   #outcome: Promise<unknown> | undefined;
 
-  constructor(leave: (reader: Reader) => void, { isLast = () => false, isHeard = () => true }: Reading) {
+  constructor(leave: (reader: Reader) => void, { isLast = () => false, isHeard = () => true }: ReaderOptions) {
     this.#leave = leave;
     this.#reading = { isLast, isHeard };
   }
@@ -129,12 +131,12 @@ export class EventHub {
   }
 
   /** Whoever wanted to could listen: nothing is kept for those who come later. */
-  began(): void {
+  stopBuffering(): void {
     this.#early = undefined;
   }
 
   /** From now on, until the hub closes, the reader leaves, or it has been given the event that `isLast`. */
-  read(reading: Reading = {}): EndingReader {
+  read(reading: ReaderOptions = {}): EndingReader {
     const reader = new Reader((left) => this.#readers.delete(left), reading);
     this.#readers.add(reader);
     for (const event of this.#early ?? []) reader.give(event);
@@ -143,7 +145,7 @@ export class EventHub {
   }
 
   /** From now on what happens is kept for a while. */
-  keep(): void {
+  keepHistory(): void {
     if (this.#kept) return;
     this.#kept = [];
     for (const event of this.#early ?? []) this.#remember(event);
@@ -185,3 +187,49 @@ const sizeOf = (event: RuntimeEvent): number => {
   const text = "text" in event ? event.text.length : 0;
   return "args" in event ? text + JSON.stringify(event.args).length : text;
 };
+
+/** An exchange under way: from a prompt to the stop, as events and as a result.
+ *  Invariant: it runs whether or not anybody reads; reading is possible once, from the first event on; the result can be
+ *  asked for any number of times and is the same.
+ *  Elsewhere: what runs (../agent), every event of a session (event-hub.ts). */
+
+export class Exchange implements AsyncIterable<RuntimeEvent> {
+  readonly #events: EndingReader;
+  readonly #result: Promise<ExchangeResult>;
+  readonly #abort: (reason?: unknown) => void;
+  #reading: "possible" | "begun" | "given up" = "possible";
+
+  constructor(events: EndingReader, result: Promise<ExchangeResult>, abort: (reason?: unknown) => void) {
+    this.#events = events;
+    this.#result = result;
+    this.#abort = abort;
+    // Nobody may be waiting for it; whoever asks gets the rejection all the same.
+    // A defect has no last event, and is thrown to the reader too.
+    result.finally(() => events.end(result)).catch(() => {});
+  }
+
+  /** Ends this exchange; what runs is interrupted and everything so far is kept. */
+  abort(reason?: unknown): void {
+    this.#abort(reason);
+  }
+
+  result(): Promise<ExchangeResult> {
+    if (this.#reading === "possible") {
+      // Without a reader nothing should be kept for one.
+      this.#events[Symbol.dispose]();
+      this.#reading = "given up";
+    }
+    return this.#result;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<RuntimeEvent, void> {
+    if (this.#reading === "begun") throw new InputError("the events of an exchange can be read once");
+    if (this.#reading === "given up")
+      throw new InputError("the events of an exchange are kept until its result is asked for; read them first");
+    this.#reading = "begun";
+    return this.#events;
+  }
+}
+
+/** What a reader of one exchange is given last. */
+export const endsExchange = ({ type, agent }: RuntimeEvent): boolean => type === "exchange_ended" && agent === "main";

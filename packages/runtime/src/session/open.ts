@@ -29,13 +29,13 @@ import {
   makeAgent,
   PRODUCT,
   resumeLineage,
-  routed,
   toolEnvironment,
+  withRoutingKey,
 } from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import { type Extensions, openExtensions } from "../extensions/index.ts";
-import { type CacheSafeParams, namingClient, planOf, StoredPrefixes } from "../fork/index.ts";
+import { type CacheSafeParams, parsePlan, StoredPrefixes, withStoredPrefixes } from "../fork/index.ts";
 import {
   ADDRESS_SLOT,
   createJournal,
@@ -47,19 +47,19 @@ import {
 import type { Spent } from "../ports.ts";
 import { describeState, Questions, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
-import { composeBeside, storeOf } from "./beside.ts";
+import { composeBackground, sessionStore } from "./background.ts";
 import { EventHub } from "./event-hub.ts";
-import { type FilledOptions, type SessionOptions, withDefaults } from "./options.ts";
+import { type ResolvedOptions, resolveOptions, type SessionOptions } from "./options.ts";
 import { Session } from "./session.ts";
 
 export const createSession = async (given: SessionOptions): Promise<Session> => {
-  const options = await located(withDefaults(given));
+  const options = await located(resolveOptions(given));
   const { cwd, model, engine } = options;
   mustBePriced(model, options);
   const extensions = await openExtensions(options);
   return closingOnFailure(extensions, async () => {
     const registry = createRegistry([...options.tools, ...extensions.freezeTools()]);
-    const journal = await createJournal(storeOf(options), {
+    const journal = await createJournal(sessionStore(options), {
       ...{ cwd, model, product: PRODUCT },
       protocol: engine.protocol.name,
       ...(engine.address === undefined ? {} : { address: engine.address }),
@@ -73,8 +73,8 @@ export const createSession = async (given: SessionOptions): Promise<Session> => 
 
 /** `id` in full; `findSession` knows shorter ones. */
 export const resumeSession = async (id: string, given: SessionOptions): Promise<Session> => {
-  const options = await located(withDefaults(given));
-  const { journal, replayed } = await openJournal(storeOf(options), id);
+  const options = await located(resolveOptions(given));
+  const { journal, replayed } = await openJournal(sessionStore(options), id);
   return closingOnFailure(journal, async () => {
     const extensions = await openExtensions(options);
     return closingOnFailure(extensions, async () => {
@@ -98,7 +98,7 @@ export const addressIn = ({ state, opened }: Pick<Replayed, "state" | "opened">)
   return typeof moved === "string" ? moved : opened?.address;
 };
 
-const located = async (options: FilledOptions): Promise<FilledOptions> => {
+const located = async (options: ResolvedOptions): Promise<ResolvedOptions> => {
   await removeAbandonedDrafts(draftsIn(options.state));
   eraseKeysFromBlock(); // whatever a session starts runs as this user, and could read it there
   try {
@@ -121,14 +121,14 @@ const closingOnFailure = async (opened: Closing, open: () => Promise<Session>): 
 };
 
 /** Rendered once: what stands here is sent with every request of the epoch. */
-const headOf = (options: FilledOptions, { specs }: Registry, { id }: Pick<JournalWriter, "id">): Head => {
+const headOf = (options: ResolvedOptions, { specs }: Registry, { id }: Pick<JournalWriter, "id">): Head => {
   const { model, engine, appendSystemPrompt: append } = options;
   const forks = options.forks !== "off";
   return {
     model,
     tools: specs,
     system: systemPrompt({ forks, ...(append === undefined ? {} : { append }) }),
-    settings: routed(options.settings, engine.protocol, id),
+    settings: withRoutingKey(options.settings, engine.protocol, id),
   };
 };
 
@@ -150,12 +150,12 @@ const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messa
     return content.length === 0 ? [] : [{ ...message, content }];
   });
   const { head } = line.state;
-  const settings = routed(head.settings, protocol, cacheKey);
+  const settings = withRoutingKey(head.settings, protocol, cacheKey);
   line.startEpoch("model", { head: { ...head, model, settings }, protocol, messages: kept });
 };
 
 /** Asked before anything is made or opened. */
-const mustBePriced = (model: string, { limits, settings }: Pick<FilledOptions, "limits" | "settings">): void => {
+const mustBePriced = (model: string, { limits, settings }: Pick<ResolvedOptions, "limits" | "settings">): void => {
   const { speed } = settings;
   const facts = modelFacts(model);
   if (limits.usd === undefined || (facts && highestPrices(facts, 0, { speed }))) return;
@@ -164,7 +164,7 @@ const mustBePriced = (model: string, { limits, settings }: Pick<FilledOptions, "
 };
 
 type Composing = {
-  readonly options: FilledOptions;
+  readonly options: ResolvedOptions;
   readonly registry: Registry;
   readonly journal: JournalWriter;
   readonly line: Lineage;
@@ -184,7 +184,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   mustBePriced(model, { limits, settings: line.state.head.settings });
   const contents = options.forking?.store === false ? undefined : options.engine.stores?.();
   const stored = new StoredPrefixes({ contents, journal, clock, emit: (event) => hub.emit(event) });
-  const engines = new Engines({ ...options, wrap: (client) => namingClient(client, stored) });
+  const engines = new Engines({ ...options, wrap: (client) => withStoredPrefixes(client, stored) });
   const settings: AgentSettings = {
     ...{ name: "main", maxTokens: options.maxTokens, ttl: options.ttl, compactAt: options.compactAt },
     thinks: options.settings.thinking !== undefined && options.settings.thinking.type !== "disabled",
@@ -194,14 +194,14 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     new Questions({
       ask,
       ...(options.signal ? { signal: options.signal } : {}),
-      covers: (rule, question) => agent.guarding.covers(rule, question),
+      covers: (rule, question) => agent.guard.covers(rule, question),
       onWaiting: ({ id: questionId, agent: asker, scope: _scope, ...question }, isWaiting) =>
         hub.emit(
           isWaiting ? { type: "question_opened", questionId, ...question } : { type: "question_closed", questionId },
           asker,
         ),
     });
-  const beside = composeBeside({
+  const beside = composeBackground({
     ...{ options, registry, journal, engines, stored, hub, settings, questions, line, extensions },
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
@@ -221,14 +221,14 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     },
     account: new Account(limits, replayed ? { spent: spentIn(replayed) } : {}),
     family: host.family,
-    beside: host.beside,
+    slowCalls: host.slowCalls,
     notices: () => inbox.tail(({ id, task }) => hub.emit({ type: "notification_entered", id, taskId: task })),
     tasks: () => table.running.map((task) => ({ id: task.id, label: task.label, state: describeState(task) })),
-    shellTold: shells,
+    shellEvents: shells,
     emit: (event) => {
       if (event.type === "turn_ended" || event.type === "epoch_started")
         slot.save(snapshotOf(agent, options), options.querySource);
-      if (event.type === "turn_ended") void stored.heard();
+      if (event.type === "turn_ended") void stored.releaseEnded();
       hub.emit(event);
     },
     lastPrompt: promptIn(replayed?.state),
@@ -254,7 +254,7 @@ const answeredByTasks = (replayed: Replayed): Replayed => {
   const { state, notices, openCalls } = replayed;
   const isUntold = ({ id }: Task): boolean => !notices.some(({ source }) => source === id);
   const answered = openCalls.map((open): OpenCall => {
-    const task = tasksIn(state).findLast(({ plan }) => planOf(plan)?.call === open.call.id);
+    const task = tasksIn(state).findLast(({ plan }) => parsePlan(plan)?.call === open.call.id);
     if (open.status !== "started" || task?.state.kind !== "ended" || !task.result || !isUntold(task)) return open;
     const isError = task.state.end !== "reported";
     const content = [text(task.result.text)];
@@ -279,7 +279,7 @@ const spentIn = ({ usage, usd, state }: Replayed): Spent => {
 };
 
 /** By reference: taking one costs nothing. */
-const snapshotOf = ({ line }: Agent, { maxTokens, querySource }: FilledOptions): CacheSafeParams => ({
+const snapshotOf = ({ line }: Agent, { maxTokens, querySource }: ResolvedOptions): CacheSafeParams => ({
   ...line.state,
   maxTokens,
   querySource,

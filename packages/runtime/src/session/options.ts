@@ -7,13 +7,11 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList, stateFolder } from "@prefork/guard";
 import { childTtl, InputError, type KeySettings, modelFacts, type Ttl } from "@prefork/wire";
-import { type Engine, mustBeAmounts, mustBeCounts, mustBeTimes, type TurnLimits } from "../agent/index.ts";
+import { checkAmounts, checkCounts, checkDurations, type Engine, type TurnLimits } from "../agent/index.ts";
 import type { Extension, HookTimes, ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
 import type { Ask, ChildHost, Clock, Ids, SpendLimits } from "../ports.ts";
 import { builtInTools, type Tool, withBlockingAgent } from "../tools/index.ts";
-import { type ForkingOptions, forkingOf } from "./forking.ts";
-import { steadyNow } from "./steady-clock.ts";
-import { readSwitches } from "./switches.ts";
+import { type ForkingOptions, mergeForkRules, readSwitches } from "./forking.ts";
 
 export type Permissions = {
   /** Rules of all layers as one. Default: made of `allow` and `deny`. */
@@ -96,21 +94,21 @@ type Filled =
   | "model"
   | "querySource";
 
-export type FilledOptions = Omit<SessionOptions, Filled | "permissions"> &
+export type ResolvedOptions = Omit<SessionOptions, Filled | "permissions"> &
   Required<Pick<SessionOptions, Filled>> & {
-    readonly permissions: FilledPermissions;
+    readonly permissions: ResolvedPermissions;
     /** What the environment says and nobody understands. */
     readonly notices: readonly string[];
   };
 
-export type FilledPermissions = Omit<Permissions, "ask"> & {
+export type ResolvedPermissions = Omit<Permissions, "ask"> & {
   readonly ask?: Ask;
   readonly policy: Policy;
   readonly mode: Mode;
   readonly stated: boolean;
 };
 
-export const withDefaults = (options: SessionOptions): FilledOptions => {
+export const resolveOptions = (options: SessionOptions): ResolvedOptions => {
   checkLimits(options);
   const home = options.home ?? homedir();
   const environment = options.environment ?? process.env;
@@ -124,7 +122,7 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
   return {
     ...options,
     forks: off ? "off" : "on",
-    forking: forkingOf(rules, { ...said(switches.autoBackgroundMs), ...options.forking }),
+    forking: mergeForkRules(rules, { ...said(switches.autoBackgroundMs), ...options.forking }),
     notices: switches.notices,
     querySource: options.querySource ?? "sdk",
     ...(rules.atOnce === undefined ? {} : { mostTasks: Math.min(options.mostTasks ?? rules.atOnce, rules.atOnce) }),
@@ -163,25 +161,25 @@ const said = (autoBackgroundMs: number | undefined): ForkingOptions =>
 const checkLimits = ({ limits = {}, forking = {}, mostTasks }: SessionOptions): void => {
   checkExchangeLimits(limits);
   const { fork = {}, family = {}, mostPerFamily, mostPerSession, otherToolsMs, autoBackgroundMs } = forking;
-  mustBeAmounts({
+  checkAmounts({
     "fork.usd": fork.usd,
     "fork.tokens": fork.tokens,
     "family.usd": family.usd,
     "family.tokens": family.tokens,
   });
-  mustBeCounts({ "fork.turns": fork.turns, mostPerFamily, mostPerSession, mostTasks });
-  mustBeTimes({ "fork.ms": fork.ms, otherToolsMs, autoBackgroundMs });
+  checkCounts({ "fork.turns": fork.turns, mostPerFamily, mostPerSession, mostTasks });
+  checkDurations({ "fork.ms": fork.ms, otherToolsMs, autoBackgroundMs });
 };
 
 export const checkExchangeLimits = ({ usd, tokens, maxTurns, ms }: SessionLimits): void => {
-  mustBeAmounts({ "limits.usd": usd, "limits.tokens": tokens });
-  mustBeCounts({ "limits.maxTurns": maxTurns });
-  mustBeTimes({ "limits.ms": ms });
+  checkAmounts({ "limits.usd": usd, "limits.tokens": tokens });
+  checkCounts({ "limits.maxTurns": maxTurns });
+  checkDurations({ "limits.ms": ms });
 };
 
 type Place = { readonly home: string; readonly cwd: string; readonly tools: readonly Tool[] };
 
-const filledPermissions = (permissions: Permissions, place: Place): FilledPermissions => {
+const filledPermissions = (permissions: Permissions, place: Place): ResolvedPermissions => {
   const policy = permissions.policy ?? policyOf(permissions, place);
   const { allow, deny, mode, ask, ...rest } = permissions;
   const stated = permissions.stated ?? [allow, deny, mode].some((given) => given !== undefined);
@@ -206,4 +204,30 @@ const policyOf = ({ allow = [], deny = [] }: Permissions, { home, cwd, tools }: 
       return read.rule;
     });
   return { ...mergeLayers([]), allow: rules(allow, "allow"), deny: rules(deny, "deny") };
+};
+
+/** A clock for one process that never goes back, whatever happens to the machine's.
+ *  Invariant: of two readings the later one is never less, so no duration is negative; while the machine's clock runs
+ *  forward, also over a sleep of the machine, this one runs with it.
+ *  Elsewhere: who is given it (options.ts); times of different processes are compared with a floor of 0 where they are. */
+
+export type ClockSources = {
+  /** Milliseconds since 1970; may be set back. */
+  readonly wall: () => number;
+  /** Milliseconds that only grow: how long a time that the wall clock lost has taken. */
+  readonly ticks: () => number;
+};
+
+/** Gives milliseconds since 1970, ahead of the wall clock by as much as that was set back. */
+export const steadyNow = ({ wall, ticks }: ClockSources): (() => number) => {
+  const last = { wall: wall(), ticks: ticks(), now: Number.NEGATIVE_INFINITY };
+  last.now = last.wall;
+  return () => {
+    const [seen, ticked] = [wall(), ticks()];
+    const elapsed = seen >= last.wall ? seen - last.wall : Math.max(0, ticked - last.ticks);
+    last.now += elapsed;
+    last.wall = seen;
+    last.ticks = ticked;
+    return Math.round(last.now);
+  };
 };

@@ -8,10 +8,10 @@ import { InputError, noUsage } from "@prefork/wire";
 import type { MergeOutcome, Undone, Worktrees } from "@prefork/worktrees";
 import {
   type Agent,
-  type Compacted,
+  type AgentRun,
+  type CompactionResult,
   type Engines,
   type ExchangeResult,
-  type Run,
   runExchange,
   spentSince,
   type TurnLimits,
@@ -24,23 +24,23 @@ import type { CacheSafeParams, ForkOptions, StoredPrefixes } from "../fork/index
 import { JournalError, type JournalWriter } from "../journal/index.ts";
 import type { SessionControl, Spent } from "../ports.ts";
 import type { Questions, Task } from "../tasks/index.ts";
-import type { Beside } from "./beside.ts";
-import { controlOf, type RunningExchange } from "./control.ts";
+import type { Background } from "./background.ts";
+import { createControl, type RunningExchange } from "./control.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
-import { Exchange, endsExchange } from "./exchange.ts";
-import { checkExchangeLimits, type FilledOptions, type SessionLimits } from "./options.ts";
+import { Exchange, endsExchange } from "./event-hub.ts";
+import { checkExchangeLimits, type ResolvedOptions, type SessionLimits } from "./options.ts";
 
 /** What a session is composed of; made in open.ts. */
 export type SessionParts = Pick<
-  Beside,
+  Background,
   "host" | "runs" | "table" | "slot" | "keepAlive" | "isolated" | "inbox" | "taskTools"
 > & {
   readonly questions: Questions | undefined;
-  readonly options: FilledOptions;
+  readonly options: ResolvedOptions;
   readonly agent: Agent;
   readonly journal: JournalWriter;
   readonly engines: Engines;
-  readonly stored: Pick<StoredPrefixes, "close" | "heard">;
+  readonly stored: Pick<StoredPrefixes, "close" | "releaseEnded">;
   readonly hub: EventHub;
   readonly extensions: Extensions;
 };
@@ -75,7 +75,7 @@ export class Session implements AsyncDisposable {
   }
 
   get mode(): Mode {
-    return this.#parts.agent.guarding.mode;
+    return this.#parts.agent.guard.mode;
   }
   get spent(): Spent {
     return this.#parts.agent.account.spent;
@@ -91,10 +91,10 @@ export class Session implements AsyncDisposable {
   /** Takes effect from the next call on; the model is told at the next boundary. */
   setMode(mode: Mode): void {
     const { agent, hub } = this.#parts;
-    const { guarding } = agent;
-    const from = guarding.mode;
+    const { guard } = agent;
+    const from = guard.mode;
     if (from === mode) return;
-    guarding.setMode(mode);
+    guard.setMode(mode);
     hub.emit({ type: "mode_changed", from, to: mode });
   }
 
@@ -105,7 +105,7 @@ export class Session implements AsyncDisposable {
 
   /** For whoever is attached: a terminal, another process, a page. Any number may be. */
   control(): SessionControl {
-    return controlOf(
+    return createControl(
       {
         id: this.id,
         prompt: async (prompt, options) => this.prompt(prompt, options).result(),
@@ -190,14 +190,14 @@ export class Session implements AsyncDisposable {
     this.#mustBeOpen();
     const { host, runs } = this.#parts;
     this.#mustHave(taskId);
-    const problem = await host.wake(taskId, { ...how, by: "user" });
+    const problem = await host.resume(taskId, { ...how, by: "user" });
     if (problem !== undefined) throw new InputError(`${taskId} cannot go on: ${problem}`);
-    await runs.ended([taskId], "all");
+    await runs.whenEnded([taskId], "all");
     return this.#mustHave(taskId);
   }
 
   /** Sums the conversation up now and goes on from the summary. */
-  async compact(focus?: string): Promise<Compacted> {
+  async compact(focus?: string): Promise<CompactionResult> {
     const before = this.#mustBeFree();
     return this.#alone(async () => {
       await before;
@@ -276,16 +276,16 @@ export class Session implements AsyncDisposable {
   ): Promise<ExchangeResult> {
     const { options, hub, journal, host } = this.#parts;
     await Promise.resolve(); // so that whoever prompts can listen first
-    hub.began();
+    hub.stopBuffering();
     const bounds = { ...options.limits, ...limits };
     const { ms } = bounds;
     const timer = ms === undefined ? undefined : AbortSignal.timeout(ms);
     const lasting = [this.#closing.signal, options.signal].filter((one) => one !== undefined);
     const all = AbortSignal.any([...lasting, ...[stop, signal, timer].filter((one) => one !== undefined)]);
     const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
-    host.under(tasks === "wait" ? all : AbortSignal.any(lasting));
+    host.beginExchange(tasks === "wait" ? all : AbortSignal.any(lasting));
     const result = timed(await this.#converse(prompt, { run, tasks }, all), timer);
-    this.#parts.runs.under(options.signal); // what a program starts from now on does not belong to this exchange
+    this.#parts.runs.setParentSignal(options.signal); // what a program starts from now on does not belong to this exchange
     const { end, reason, turns, usage, usd } = result;
     try {
       journal.append({ kind: "exchange_ended", reason: end, facts: { turns } });
@@ -319,12 +319,12 @@ export class Session implements AsyncDisposable {
     const before = run.account.spent;
     const first = await runExchange(run, signal);
     const result = tasks === "wait" ? await this.#withTasks(first, run, signal) : first;
-    await stored.heard(); // what it could not hear now keeps nothing
+    await stored.releaseEnded(); // what it could not hear now keeps nothing
     return { ...result, ...spentSince(before, run.account.spent) }; // what children spent while it waited counts too
   }
 
   /** With nobody to say more, an exchange goes on until all that it started has reported. */
-  async #withTasks(first: ExchangeResult, run: Run, signal: AbortSignal): Promise<ExchangeResult> {
+  async #withTasks(first: ExchangeResult, run: AgentRun, signal: AbortSignal): Promise<ExchangeResult> {
     const { agent, runs } = this.#parts;
     let result = first;
     while (result.end === "done" && (await this.#mustGoOn(signal))) {
@@ -341,7 +341,7 @@ export class Session implements AsyncDisposable {
     }
     if (!signal.aborted) return result;
     // Nothing goes on behind the back of whoever interrupted; what a program started beside it is not concerned.
-    await runs.ended(
+    await runs.whenEnded(
       runs.ids.filter((id) => runs.find(id)?.signal.aborted),
       "all",
     );
@@ -352,9 +352,9 @@ export class Session implements AsyncDisposable {
   async #mustGoOn(signal: AbortSignal): Promise<boolean> {
     const { host, keepAlive } = this.#parts;
     const waiting = new AbortController();
-    const held = keepAlive?.hold(AbortSignal.any([waiting.signal, signal]));
+    const held = keepAlive?.keepWarm(AbortSignal.any([waiting.signal, signal]));
     try {
-      return await host.wakes(signal);
+      return await host.waitForNotices(signal);
     } finally {
       waiting.abort();
       await held;
@@ -396,7 +396,7 @@ export class Session implements AsyncDisposable {
 
 /** `done`: called when the next one may begin. */
 type Exchanging = PromptOptions & { readonly stop: AbortSignal; readonly done: () => void };
-type Conversing = { readonly run: Run; readonly tasks: "wait" | "leave" };
+type Conversing = { readonly run: AgentRun; readonly tasks: "wait" | "leave" };
 
 /** What ended because its time was up was not interrupted by anybody. */
 const timed = (result: ExchangeResult, timer: AbortSignal | undefined): ExchangeResult =>

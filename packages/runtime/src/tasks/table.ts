@@ -6,7 +6,7 @@
  *  (../children). */
 
 import type { Json } from "@prefork/wire";
-import type { Tail } from "../agent/index.ts";
+import type { TailNotes } from "../agent/index.ts";
 import type { Journal, NoticeEntry, PlainEntry, Replayed } from "../journal/index.ts";
 import { type Notification, notificationOf, notificationText, parseNotifications } from "./notification.ts";
 import { applyStep, isEnded, parseTask, type Task, type TaskStep } from "./task.ts";
@@ -132,7 +132,7 @@ export class Inbox {
   }
 
   /** Everything undelivered, ready to enter the context. `entered` is called with each notice that did. */
-  tail(entered?: (notice: PendingNotice) => void): Tail {
+  tail(entered?: (notice: PendingNotice) => void): TailNotes {
     const notices = [...this.#notices];
     return {
       blocks: notices.map(({ text }) => ({ type: "text", text })),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { modelFacts, noUsage, type Usage } from "@prefork/wire";
 import fc from "fast-check";
-import { Account, estimateTokens, fit, fitInTime, worstCase } from "../../src/agent/index.ts";
+import { Account, estimateTokens, fitOrWait, fitRequest, worstCase } from "../../src/agent/index.ts";
 import type { Reservation } from "../../src/ports.ts";
 
 /** 2 dollars a million in, 10 out; a write of five minutes costs a quarter more. */
@@ -98,25 +98,25 @@ test("in whatever order requests of several accounts begin and end, no limit is 
 
 test("a request that does not fit is asked to be shorter before it is refused", () => {
   const tight = new Account({ tokens: 10_000 });
-  assert.deepEqual(fit(tight, asked(6_000, 16_000)), {
+  assert.deepEqual(fitRequest(tight, asked(6_000, 16_000)), {
     ok: true,
     maxTokens: 4_000,
     reserved: worstCase(asked(6_000, 4_000)),
   });
   assert.deepEqual(tight.left.tokens, 0);
   const poor = new Account({ usd: 0.05 });
-  const fitted = fit(poor, asked(4_000, 16_000));
+  const fitted = fitRequest(poor, asked(4_000, 16_000));
   assert.deepEqual([fitted.ok, fitted.ok && fitted.maxTokens], [true, 3_999]); // rounded down, never up
 });
 
 test("an answer is never asked to be shorter than is of use", () => {
   const account = new Account({ tokens: 7_023 });
   const refused = { ok: false, shortage: { limit: "tokens", needed: 22_000, left: 7_023 } };
-  assert.deepEqual(fit(account, asked(6_000, 16_000)), refused);
+  assert.deepEqual(fitRequest(account, asked(6_000, 16_000)), refused);
   assert.deepEqual(account.left.tokens, 7_023);
-  const enough = fit(new Account({ tokens: 7_024 }), asked(6_000, 16_000));
+  const enough = fitRequest(new Account({ tokens: 7_024 }), asked(6_000, 16_000));
   assert.deepEqual([enough.ok, enough.ok && enough.maxTokens], [true, 1_024]);
-  const short = fit(new Account({ tokens: 6_010 }), asked(6_000, 10));
+  const short = fitRequest(new Account({ tokens: 6_010 }), asked(6_000, 10));
   assert.deepEqual([short.ok, short.ok && short.maxTokens], [true, 10]);
 });
 
@@ -126,7 +126,7 @@ test("whatever is asked and left, a fit holds what it says, and is refused only 
   fc.assert(
     fc.property(request, limits, ({ promptTokens, maxTokens }, limit) => {
       const account = new Account(limit);
-      const fitted = fit(account, asked(promptTokens, maxTokens));
+      const fitted = fitRequest(account, asked(promptTokens, maxTokens));
       const shortest = Math.min(1_024, maxTokens);
       if (!fitted.ok) {
         const least = worstCase(asked(promptTokens, shortest + 1));
@@ -152,10 +152,10 @@ test("a request that only others in flight keep from fitting waits for them, and
   const above = new Account({ tokens: 30_000 });
   const [one, other] = [new Account({}, { above }), new Account({}, { above })];
   const { signal } = new AbortController();
-  const first = await fitInTime(one, asked(10_000, 8_000), signal);
+  const first = await fitOrWait(one, asked(10_000, 8_000), signal);
   assert.ok(first.ok);
   let isWaiting = true;
-  const second = fitInTime(other, asked(10_000, 8_000), signal).finally(() => {
+  const second = fitOrWait(other, asked(10_000, 8_000), signal).finally(() => {
     isWaiting = false;
   });
   await new Promise((resolve) => setImmediate(resolve));
@@ -167,11 +167,11 @@ test("a request that only others in flight keep from fitting waits for them, and
 test("where waiting would not help, the answer is shortened or the request refused at once; an abort ends the wait", async () => {
   const account = new Account({ tokens: 20_000 });
   const stop = new AbortController();
-  const shorter = await fitInTime(account, asked(10_000, 16_000), stop.signal);
+  const shorter = await fitOrWait(account, asked(10_000, 16_000), stop.signal);
   assert.deepEqual([shorter.ok, shorter.ok && shorter.maxTokens], [true, 10_000]);
-  const tooMuch = await fitInTime(account, asked(40_000, 16_000), stop.signal);
+  const tooMuch = await fitOrWait(account, asked(40_000, 16_000), stop.signal);
   assert.deepEqual(tooMuch, { ok: false, shortage: { limit: "tokens", needed: 56_000, left: 0 } });
-  const waiting = fitInTime(account, asked(1_000, 2_000), stop.signal);
+  const waiting = fitOrWait(account, asked(1_000, 2_000), stop.signal);
   stop.abort();
   assert.deepEqual(await waiting, { ok: false, shortage: { limit: "tokens", needed: 3_000, left: 0 } });
 });

@@ -15,7 +15,7 @@ import {
 } from "@prefork/guard";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
 import { gitIn } from "@prefork/testing/with-keys";
-import { Guarding } from "../../src/agent/guarding.ts";
+import { AgentGuard } from "../../src/agent/guard.ts";
 
 const realName = (path: string): readonly string[] => {
   try {
@@ -183,7 +183,7 @@ test("what a rule names by a link is kept back at the place that the link leads 
   assert.match((await printed("cat ../far/pl*", ground, { deny: ["Read(./data)"] })) ?? "asked", /^plain$/m);
   const settings = settingsOfFlags({ deny: ["Read(./data)"], allow: ["Read", "Bash"] }, { base: ground.cwd });
   assert.ok(typeof settings !== "string");
-  const guarding = new Guarding({
+  const guarding = new AgentGuard({
     ...{ policy: mergeLayers([settings]), mode: "default", roots: [ground.cwd], ...ground },
     ...{ outputs: "/out", readingTools: [], tools: [], asks: "person" },
   });
@@ -261,7 +261,7 @@ test("settings that hold keys at home are kept back wherever the home folder lie
 test("a search shows no file of a rule that says to ask, unless the place that was asked about is searched", () => {
   const settings = settingsOfFlags({ ask: ["Read(./secrets)", "Read(*.sqlite)"] }, { base: "/ws", home: "/home/ann" });
   assert.ok(typeof settings !== "string");
-  const guarding = new Guarding({
+  const guarding = new AgentGuard({
     ...{ policy: mergeLayers([settings]), mode: "default", roots: ["/ws"], cwd: "/ws", home: "/home/ann" },
     ...{ outputs: "/ws/out", readingTools: [], tools: [], asks: "person" },
   });
@@ -276,7 +276,7 @@ test("a search shows no file of a rule that says to ask, unless the place that w
   assert.deepEqual(shown, [true, false, false, true, false, true]);
   const names = ["/home/ann/.gemini/settings.json", "/ws/.gemini/settings.json", "/ws/.env"];
   assert.deepEqual(names.map(guarding.mayShow()), [false, true, false]);
-  const athome = new Guarding({
+  const athome = new AgentGuard({
     ...{ policy: mergeLayers([settings]), mode: "default", roots: ["/ws"], cwd: "/ws", home: "/ws" },
     ...{ outputs: "/ws/out", readingTools: [], tools: [], asks: "person" },
   });

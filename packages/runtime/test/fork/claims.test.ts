@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { anyCharacter } from "@prefork/testing/any-character";
 import { scratch } from "@prefork/testing/scratch";
 import fc from "fast-check";
-import { type ClaimCheck, checkClaims, editedIn } from "../../src/children/claims.ts";
+import { checkReport, type ReportCheck, readEditedFiles } from "../../src/children/check-report.ts";
 import { readReport } from "../../src/children/report.ts";
 import type { JournalEntry } from "../../src/journal/index.ts";
 import type { Report } from "../../src/ports.ts";
@@ -32,8 +32,8 @@ const ground = (): Ground & { readonly write: (name: string, text?: string) => s
 const notesOf = (
   { repo }: Ground,
   filesChanged: readonly string[],
-  over: Partial<ClaimCheck> = {},
-): Promise<readonly string[]> => checkClaims({ report: reportOf(filesChanged), edited: [], cwd: repo, ...over });
+  over: Partial<ReportCheck> = {},
+): Promise<readonly string[]> => checkReport({ report: reportOf(filesChanged), edited: [], cwd: repo, ...over });
 
 const unfounded = (name: string): string => `says it changed ${name}, but git and its calls show no change of it`;
 const untold = (name: string): string =>
@@ -173,7 +173,7 @@ test("outside a repository only the calls count, and that is said", async () => 
   using place = scratch();
   const edited = [place.put("a.ts"), place.put("b.ts")];
   const report = reportOf(["a.ts", "c.ts"], { result: "commit 1badc0de" });
-  assert.deepEqual(await checkClaims({ report, edited, cwd: place.path }), [
+  assert.deepEqual(await checkReport({ report, edited, cwd: place.path }), [
     untold("c.ts"),
     "changed b.ts and did not say so",
   ]);
@@ -329,7 +329,7 @@ test("a journal tells which files its own calls changed: those that ended well, 
     ended("3"),
     ended("not-asked-here"),
   ];
-  assert.deepEqual(editedIn(entries, touches), ["/work/place/a.ts", "/work/place/b.ts"]);
+  assert.deepEqual(readEditedFiles(entries, touches), ["/work/place/a.ts", "/work/place/b.ts"]);
 });
 
 test("calls of one message are told apart, and an input that is no JSON changes nothing", () => {
@@ -346,5 +346,8 @@ test("calls of one message are told apart, and an input that is no JSON changes 
       ],
     },
   };
-  assert.deepEqual(editedIn([opened, message, ended("4"), ended("3"), ended("2"), ended("1")], touches), ["/c", "/a"]);
+  assert.deepEqual(readEditedFiles([opened, message, ended("4"), ended("3"), ended("2"), ended("1")], touches), [
+    "/c",
+    "/a",
+  ]);
 });

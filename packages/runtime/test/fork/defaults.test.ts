@@ -5,10 +5,9 @@ import { test } from "node:test";
 import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { userText } from "@prefork/wire";
 import * as z from "zod";
-import { type ForkOptions, planFor } from "../../src/fork/request.ts";
+import { createPlan, type ForkOptions } from "../../src/fork/request.ts";
 import { builtInTools, defineTool } from "../../src/index.ts";
-import { forkSettings } from "../../src/session/forking.ts";
-import { readSwitches } from "../../src/session/switches.ts";
+import { readSwitches, toForkSettings } from "../../src/session/forking.ts";
 import { endsOf, familyScript, openFamily, part, prompted, starts } from "./family-ground.ts";
 
 const long = (words: string): string => `${words} `.repeat(20_000);
@@ -46,7 +45,7 @@ test("a fork that never reports ends after 200 turns", async () => {
 
 test("a fork without a label is called by its prompt, or by the words of its messages", () => {
   const labelled = (options: ForkOptions): string =>
-    planFor(options, { task: "task-1", runId: "run-1" }, forkSettings({})).label;
+    createPlan(options, { task: "task-1", runId: "run-1" }, toForkSettings({})).label;
   assert.deepEqual(
     [{ prompt: "look at it" }, { prompt: "look at it", label: "look" }, { messages: [userText("Sum up.")] }].map(
       labelled,
@@ -71,7 +70,7 @@ test("a fork is announced and kept under the source agent:builtin:fork", async (
 test("automatic backgrounding that is switched on without a time waits two minutes", () => {
   const settled = (said?: string): number => {
     const { autoBackgroundMs } = readSwitches(said === undefined ? {} : { PREFORK_AUTO_BACKGROUND_MS: said });
-    return forkSettings({ forking: autoBackgroundMs === undefined ? {} : { autoBackgroundMs } }).autoBackgroundMs;
+    return toForkSettings({ forking: autoBackgroundMs === undefined ? {} : { autoBackgroundMs } }).autoBackgroundMs;
   };
   assert.deepEqual([undefined, "", "0", "1", "true", "5000"].map(settled), [0, 0, 0, 120_000, 120_000, 5_000]);
 });

@@ -217,8 +217,8 @@ test("a fork whose calls are all refused has three turns for its report, and fai
     result: () => Promise.reject(new Error("not run")),
   });
   const turn = (): boolean => {
-    running.noticed({ type: "turn_started", turn: 1, prefixHash: "", bytes: 0, markers: [] });
-    running.noticed({ type: "call_ended", callId: "call-1", tool: "Bash", text: "no", fault: "denied", ms: 0 });
+    running.observe({ type: "turn_started", turn: 1, prefixHash: "", bytes: 0, markers: [] });
+    running.observe({ type: "call_ended", callId: "call-1", tool: "Bash", text: "no", fault: "denied", ms: 0 });
     return running.signal.aborted;
   };
   assert.deepEqual(Array.from({ length: 7 }, turn), [false, false, false, false, false, false, true]);

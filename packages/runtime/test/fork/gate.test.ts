@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ForkQuestion, forkAllowed, LEAST_HEADROOM } from "../../src/fork/index.ts";
-import { steadyNow } from "../../src/session/steady-clock.ts";
-import { readSwitches } from "../../src/session/switches.ts";
+import { readSwitches } from "../../src/session/forking.ts";
+import { steadyNow } from "../../src/session/options.ts";
 
 const open: ForkQuestion = {
   flag: true,

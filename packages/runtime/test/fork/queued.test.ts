@@ -49,10 +49,10 @@ test("a fork that is stopped while it waits for a place leaves no gap and takes 
   });
   runs.find("task-2")?.stop();
   assert.equal(await ends[1], "Not started: stopped before its turn came");
-  assert.equal(runs.places, 0);
+  assert.equal(runs.freePlaces, 0);
   opening.open();
   assert.equal(await ends[0], "Not started: no room");
-  assert.equal(runs.places, 1);
+  assert.equal(runs.freePlaces, 1);
 });
 
 test("a family that just fits has nobody waiting for a place, nor does a short one pass a dearer price", async () => {

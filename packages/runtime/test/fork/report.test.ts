@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { commitsIn } from "../../src/children/claimed.ts";
-import { readReport } from "../../src/children/index.ts";
+import { readCommitClaims, readReport } from "../../src/children/report.ts";
 
 test("a report in the form that was asked for is taken apart", () => {
   const text = `Scope: the database schema
@@ -68,5 +67,5 @@ test("regression: a report with commas by the hundred thousand is taken apart in
 test("commits are found in linear time, whatever the lines of a report end with", () => {
   const hash = "0123456789abcdef";
   for (const ending of ["\r", "\u2028", "\r\n"])
-    assert.deepEqual(commitsIn(`${ending.repeat(40_000)}Files changed: ${hash}${ending}Issues: none`), [hash]);
+    assert.deepEqual(readCommitClaims(`${ending.repeat(40_000)}Files changed: ${hash}${ending}Issues: none`), [hash]);
 });

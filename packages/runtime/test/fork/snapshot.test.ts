@@ -14,7 +14,13 @@ import {
   userText,
 } from "@prefork/wire";
 import * as z from "zod";
-import { type CacheSafeParams, cacheKeyHash, divergenceOf, missOf, SnapshotSlot } from "../../src/fork/index.ts";
+import {
+  type CacheSafeParams,
+  cacheKeyHash,
+  findCacheMiss,
+  findDivergence,
+  SnapshotSlot,
+} from "../../src/fork/index.ts";
 import { defineTool, type SessionOptions } from "../../src/index.ts";
 import { endsOf, familyScript, openFamily, part, prompted, starts, withoutMarkers } from "./family-ground.ts";
 
@@ -91,7 +97,11 @@ test("a provider that tells nothing of a cache is held to the same, and the firs
   const { prefix: child } = paramsOf({}, [tool("Run")]);
   const usage = { plain: 10_300, read: 0, written: {}, output: 1 };
   assert.deepEqual(
-    missOf({ expectation: { tokens: 10_000, estimated: 0, parent }, diverged: divergenceOf(parent, child), usage }),
+    findCacheMiss({
+      expectation: { tokens: 10_000, estimated: 0, parent },
+      diverged: findDivergence(parent, child),
+      usage,
+    }),
     {
       ...{ expected: 10_000, read: 0, prompt: 10_300, isWarning: true, diverged: "tools[0].name" },
       cause: "the bytes differ from the parent's at tools[0].name",

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { anthropic, FrozenPrefix, type Usage, userText } from "@prefork/wire";
-import { divergenceOf, type Expectation, missOf } from "../../src/fork/index.ts";
+import { type Expectation, findCacheMiss, findDivergence } from "../../src/fork/index.ts";
 
 const head = { model: "claude-sonnet-5", tools: [], system: [], settings: {} };
 const parent = FrozenPrefix.open(anthropic.encoder, head).append(userText("the parent's words"));
@@ -15,42 +15,48 @@ const expecting = (tokens: number, more: Partial<Expectation> = {}): Expectation
 });
 
 test("who read all that could be read has missed nothing, within what nobody counted", () => {
-  assert.equal(missOf({ expectation: expecting(10_000), usage: usage(9_960, 300) }), undefined);
-  assert.equal(missOf({ expectation: expecting(10_500, { estimated: 500 }), usage: usage(10_000, 800) }), undefined);
+  assert.equal(findCacheMiss({ expectation: expecting(10_000), usage: usage(9_960, 300) }), undefined);
+  assert.equal(
+    findCacheMiss({ expectation: expecting(10_500, { estimated: 500 }), usage: usage(10_000, 800) }),
+    undefined,
+  );
 });
 
 test("less than half where half was there is a warning, with the provider's own word for it", () => {
-  assert.deepEqual(missOf({ expectation: expecting(10_000), usage: usage(0, 10_300), diagnosed: "tools_changed" }), {
-    expected: 10_000,
-    read: 0,
-    prompt: 10_300,
-    cause: "the provider says: tools_changed",
-    isWarning: true,
-  });
+  assert.deepEqual(
+    findCacheMiss({ expectation: expecting(10_000), usage: usage(0, 10_300), diagnosed: "tools_changed" }),
+    {
+      expected: 10_000,
+      read: 0,
+      prompt: 10_300,
+      cause: "the provider says: tools_changed",
+      isWarning: true,
+    },
+  );
 });
 
 test("the alarm is raised below half of the prompt, where half of it was there to be read", () => {
   const alarm = (expected: number, read: number): boolean | undefined =>
-    missOf({ expectation: expecting(expected), usage: usage(read, 10_000 - read) })?.isWarning;
+    findCacheMiss({ expectation: expecting(expected), usage: usage(read, 10_000 - read) })?.isWarning;
   assert.deepEqual([alarm(9_000, 4_999), alarm(9_000, 5_000)], [true, false]);
   assert.deepEqual([alarm(5_000, 3_500), alarm(4_999, 3_500)], [true, false]);
 });
 
 test("a part that is missing, and one that was never to be expected, are told without alarm", () => {
-  const part = missOf({ expectation: expecting(10_000), usage: usage(8_000, 2_300) });
+  const part = findCacheMiss({ expectation: expecting(10_000), usage: usage(8_000, 2_300) });
   assert.deepEqual(
     [part?.isWarning, part?.cause],
     [false, "the bytes are the parent's; the provider no longer had the entry, or not yet"],
   );
-  const cold = missOf({ expectation: expecting(0, { foreseen: "it was cold" }), usage: usage(0, 10_300) });
+  const cold = findCacheMiss({ expectation: expecting(0, { foreseen: "it was cold" }), usage: usage(0, 10_300) });
   assert.deepEqual(cold, { expected: 0, read: 0, prompt: 10_300, cause: "it was cold", isWarning: false });
 });
 
 test("bytes that are not the parent's are named by their place", () => {
   const other = FrozenPrefix.open(anthropic.encoder, head).append(userText("the parent's wards"));
-  const missed = missOf({
+  const missed = findCacheMiss({
     expectation: expecting(10_000),
-    diverged: divergenceOf(parent, other),
+    diverged: findDivergence(parent, other),
     usage: usage(0, 10_300),
   });
   assert.deepEqual(
@@ -61,9 +67,9 @@ test("bytes that are not the parent's are named by their place", () => {
 
 test("where a provider tells nothing of what it read there is no alarm, unless the bytes differ", () => {
   const expectation = expecting(10_000, { untold: "this endpoint counts no reads" });
-  const told = missOf({ expectation, usage: usage(0, 10_300) });
+  const told = findCacheMiss({ expectation, usage: usage(0, 10_300) });
   const other = FrozenPrefix.open(anthropic.encoder, head).append(userText("the parent's wards"));
-  const differs = missOf({ expectation, diverged: divergenceOf(parent, other), usage: usage(0, 10_300) });
+  const differs = findCacheMiss({ expectation, diverged: findDivergence(parent, other), usage: usage(0, 10_300) });
   assert.deepEqual(
     [told, differs].map((miss) => [miss?.isWarning, miss?.cause]),
     [

@@ -6,7 +6,7 @@ import { say } from "@prefork/simulator";
 import { InputError } from "@prefork/wire";
 import { Engines } from "../../src/agent/index.ts";
 import { anthropicEngine, type ForkOptions, type PromptOptions, type SessionOptions } from "../../src/index.ts";
-import { withDefaults } from "../../src/session/options.ts";
+import { resolveOptions } from "../../src/session/options.ts";
 import { begun, openListening } from "../fork/family-ground.ts";
 
 const LONGEST = 2_147_483_647;
@@ -98,7 +98,7 @@ test("the window is what the caller says, else the engine's, else the model's, e
     ...[{ engine: sonnet }, { engine: sonnet, model: "claude-haiku-4-5" }, { engine: own }],
   ];
   assert.deepEqual(
-    asked.map((options) => new Engines(withDefaults(options)).open(withDefaults(options).model).window),
+    asked.map((options) => new Engines(resolveOptions(options)).open(resolveOptions(options).model).window),
     [50_000, 50_000, 400_000, 1_000_000, 200_000, 200_000],
   );
 });

@@ -5,7 +5,7 @@ import { readArguments } from "@prefork/guard/internal";
 import { contentTokens } from "@prefork/simulator";
 import { InputError, type Json, type JsonObject } from "@prefork/wire";
 import * as z from "zod";
-import { relocated, WriteClaims } from "../../src/children/bounds.ts";
+import { FileClaims, relocateCall } from "../../src/children/workspace.ts";
 import { builtInTools, createRegistry, defineTool, type Tool, withBlockingAgent } from "../../src/tools/index.ts";
 import { registry } from "./bench-of-tools.ts";
 
@@ -297,7 +297,7 @@ test("a tool whose declaration throws or is not a list of strings may touch anyt
 test("a call into the checkout is redirected to the worktree by the argument that names the path, and no other", () => {
   const { touches } = createRegistry(builtInTools);
   const moved = (name: string, args: JsonObject) =>
-    relocated({ name, input: JSON.stringify(args) }, { from: "/repo", to: "/copy" }, touches)?.input;
+    relocateCall({ name, input: JSON.stringify(args) }, { from: "/repo", to: "/copy" }, touches)?.input;
   assert.equal(
     moved("Write", { content: "/repo/a", file_path: "/repo/a" }),
     JSON.stringify({ content: "/repo/a", file_path: "/copy/a" }),
@@ -308,7 +308,7 @@ test("a call into the checkout is redirected to the worktree by the argument tha
 });
 
 test("one child at a time writes a file; claiming a folder claims everything below it", () => {
-  const claims = new WriteClaims();
+  const claims = new FileClaims();
   const take = (task: string, ...writes: readonly string[]) =>
     claims.take({ writes }, { task, label: "part", cwd: "/none" });
   assert.equal(take("one", "a.ts", "dist/"), undefined);

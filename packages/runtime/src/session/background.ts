@@ -3,7 +3,9 @@
  *  is resumed or told as interrupted before anything else happens.
  *  Elsewhere: the main line (open.ts), what is composed (../tasks, ../fork). */
 
-import { dirname } from "node:path";
+import { type FSWatcher, watch } from "node:fs";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { modelFacts, noUsage, subtractUsage } from "@prefork/wire";
 import {
   type Account,
@@ -13,28 +15,27 @@ import {
   estimatePrompt,
   type Lineage,
 } from "../agent/index.ts";
-import { type ChildOrigin, ForkHost, IsolatedWork, LocalHost, Runs, TaskTools } from "../children/index.ts";
+import { ChildLauncher, type ChildOrigin, ChildWorktrees, LocalHost, Runs, TaskTools } from "../children/index.ts";
 import type { Extensions } from "../extensions/index.ts";
 import {
   type CacheSafeParams,
   type ForkGate,
   forkAllowed,
   KeepAlive,
-  planOf,
+  parsePlan,
   SnapshotSlot,
   type StoredPrefixes,
 } from "../fork/index.ts";
-import { type JournalWriter, type Replayed, readSession, type SessionStore } from "../journal/index.ts";
+import { isSessionId, type JournalWriter, type Replayed, readSession, type SessionStore } from "../journal/index.ts";
 import type { TaskResult } from "../ports.ts";
 import { findReportedEnd, Inbox, type Notification, type Questions, type Task, TaskTable } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
 import type { EventHub } from "./event-hub.ts";
-import { forkSettings } from "./forking.ts";
-import type { FilledOptions } from "./options.ts";
-import { Requests } from "./requests.ts";
+import { toForkSettings } from "./forking.ts";
+import type { ResolvedOptions } from "./options.ts";
 
-export type BesideParts = {
-  readonly options: FilledOptions;
+export type BackgroundParts = {
+  readonly options: ResolvedOptions;
   readonly registry: Registry;
   readonly journal: JournalWriter;
   readonly engines: Engines;
@@ -48,38 +49,42 @@ export type BesideParts = {
   readonly replayed?: Replayed;
 };
 
-export type Beside = {
-  readonly host: ForkHost;
+export type Background = {
+  readonly host: ChildLauncher;
   readonly taskTools: TaskTools;
   readonly runs: Runs;
   readonly table: TaskTable;
   readonly inbox: Inbox;
   readonly slot: SnapshotSlot;
   readonly keepAlive: KeepAlive | undefined;
-  readonly isolated: IsolatedWork;
+  readonly isolated: ChildWorktrees;
   readonly shells: Pick<ShellsOptions, "onStart" | "onEnd" | "onEndShown" | "clock">;
   /** What an earlier life of the session left running. */
   readonly takeOver: (now: number) => Promise<void>;
 };
 
 /** Sessions as they are kept. */
-export const storeOf = ({ state, clock, ids }: Pick<FilledOptions, "state" | "clock" | "ids">): SessionStore => ({
+export const sessionStore = ({
+  state,
+  clock,
+  ids,
+}: Pick<ResolvedOptions, "state" | "clock" | "ids">): SessionStore => ({
   state,
   now: clock.now,
   newId: () => ids.next("session").replace(/^session-/, ""),
 });
 
-export const composeBeside = (parts: BesideParts): Beside => {
+export const composeBackground = (parts: BackgroundParts): Background => {
   const { options, registry, journal, engines, stored, hub, settings, questions, parent, replayed, extensions } = parts;
   const { clock, ids } = options;
   const state = replayed?.state ?? new Map();
   const inbox = new Inbox(journal, replayed);
   const table = new TaskTable({ journal, inbox, state, newNoticeId: () => ids.next("notice") });
   const slot = new SnapshotSlot();
-  const requests = new Requests(dirname(journal.outputs.path), (task) => void host.stop(task));
-  const isolated = new IsolatedWork(options, { session: journal.id, emit: (event) => hub.emit(event) });
+  const requests = new StopRequests(dirname(journal.outputs.path), (task) => void host.stop(task));
+  const isolated = new ChildWorktrees(options, { session: journal.id, emit: (event) => hub.emit(event) });
   const origins = new Map<string, ChildOrigin>();
-  const store = storeOf(options);
+  const store = sessionStore(options);
   const local = new LocalHost({
     ...{ options, store, journal, engines, registry, settings, parent, extensions, origins, worktrees: isolated },
     follow: (follower) => hub.follow(follower),
@@ -95,9 +100,9 @@ export const composeBeside = (parts: BesideParts): Beside => {
     // The bill of a session is all that it was billed for, also where nothing else is kept of it.
     spent: ({ usage, usd }) => void journal.append({ kind: "billed", turn: 0, usage, usd }),
   });
-  const host = new ForkHost({
+  const host = new ChildLauncher({
     ...{ table, inbox, runs, clock, ids, stored, origins, host: childHost, session: journal.id },
-    settings: forkSettings(options),
+    settings: toForkSettings(options),
     gate: () => gateOf(parts),
     account: () => parent().account,
     snapshot: () => slot.get() ?? unasked(parts),
@@ -122,11 +127,11 @@ export const composeBeside = (parts: BesideParts): Beside => {
           client: () => parent().engine.client,
           snapshot: () => slot.get(),
           account: () => parent().account,
-          isNeeded: () => runs.tells,
+          isNeeded: () => runs.hasNotifying,
           emit: (event) => hub.emit(event),
         });
   const takeOver = async (now: number): Promise<void> => {
-    await isolated.takeOver(table.running);
+    await isolated.repair(table.running);
     await stored.takeOver(state, parent().account);
     for (const task of table.running) {
       // Told first, and taken back by the very write that wakes it: a process that dies in between forgets nothing.
@@ -134,7 +139,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
       await interrupt(task, { table, store, account: parent().account, now, told });
       if (told) continue;
       if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined) continue;
-      const problem = await host.wake(task.id);
+      const problem = await host.resume(task.id);
       if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
     }
     const last = replayed?.forks.at(-1);
@@ -156,9 +161,12 @@ export const composeBeside = (parts: BesideParts): Beside => {
 };
 
 /** Before the first answer there is only what was entered so far. */
-const unasked = ({ line, options }: BesideParts): CacheSafeParams => ({ ...line.state, maxTokens: options.maxTokens });
+const unasked = ({ line, options }: BackgroundParts): CacheSafeParams => ({
+  ...line.state,
+  maxTokens: options.maxTokens,
+});
 
-const gateOf = ({ options, settings, parent, journal, replayed }: BesideParts): ForkGate => {
+const gateOf = ({ options, settings, parent, journal, replayed }: BackgroundParts): ForkGate => {
   const { permissions, environment } = options;
   const { line, engine } = parent();
   return forkAllowed({
@@ -174,7 +182,7 @@ const gateOf = ({ options, settings, parent, journal, replayed }: BesideParts): 
 /** By the run's own lineage, by the journal, and by the words of ours that make a fork: whichever is left. Words that only
  *  look like them are somebody's prompt. */
 const isInsideFork = (
-  { PREFORK_LINEAGE: lineage }: FilledOptions["environment"],
+  { PREFORK_LINEAGE: lineage }: ResolvedOptions["environment"],
   replayed: Replayed | undefined,
 ): boolean => lineage?.startsWith("fork:") === true || replayed?.hasDirective === true;
 
@@ -221,7 +229,7 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
   // Of a task that was woken, what its earlier runs took is counted already.
   const usage = task.spent ? subtractUsage(left.usage, task.spent.usage) : left.usage;
   const usd = Math.max(0, left.usd - (task.spent?.usd ?? 0));
-  const copy = planOf(task.plan)?.isolation ? ` What it changed is on branch prefork/${task.id}.` : "";
+  const copy = parsePlan(task.plan)?.isolation ? ` What it changed is on branch prefork/${task.id}.` : "";
   const heard = { summary: told?.summary ?? "interrupted", end: told?.status ?? "interrupted" } as const;
   const text = told
     ? (told.result ?? "")
@@ -234,12 +242,12 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
 type ShellRows = {
   readonly table: TaskTable;
   readonly inbox: Inbox;
-  readonly options: FilledOptions;
-  readonly requests: Requests;
+  readonly options: ResolvedOptions;
+  readonly requests: StopRequests;
 };
 
 /** Background shells of the main agent are tasks like any other. */
-const shellRows = ({ table, inbox, options, requests }: ShellRows): Beside["shells"] => {
+const shellRows = ({ table, inbox, options, requests }: ShellRows): Background["shells"] => {
   const { clock } = options;
   return {
     clock,
@@ -262,3 +270,70 @@ const shellRows = ({ table, inbox, options, requests }: ShellRows): Beside["shel
     onEndShown: (id: string) => inbox.dismiss(id),
   };
 };
+
+/** What other processes ask of a running session: files in its folder, taken as they come.
+ *  Invariant: the folder is the user's own and private, so whoever can write there may ask; a request is a name and
+ *  nothing in it is read; it is removed before it is carried out, so that it is carried out once.
+ *  Elsewhere: who watches (beside.ts), who asks (the command line). */
+
+const FOLDER = "requests";
+const STOP = /^stop-(task-[0-9a-f]{1,32}|[A-Za-z0-9_-]{1,64})$/;
+
+const folderOf = (session: string): string => join(session, FOLDER);
+
+/** Asks whoever runs this session to end a task. */
+export const requestStop = async ({ state }: SessionStore, session: string, task: string): Promise<void> => {
+  const name = `stop-${task}`;
+  if (!isSessionId(session) || !STOP.test(name)) throw new TypeError(`"${task}" is no task of a session`);
+  const folder = folderOf(join(state, "sessions", session));
+  await mkdir(folder, { mode: 0o700, recursive: true });
+  await writeFile(join(folder, name), "", { mode: 0o600 });
+};
+
+/** Watches while something runs. */
+export class StopRequests {
+  readonly #folder: string;
+  readonly #stop: (task: string) => void;
+  #watcher: FSWatcher | undefined;
+  readonly #watching = new Set<string>();
+
+  /** `session`: its folder. */
+  constructor(session: string, stop: (task: string) => void) {
+    this.#folder = folderOf(session);
+    this.#stop = stop;
+  }
+
+  /** `by`: what runs, or no longer does. */
+  watch(by: string, isBusy: boolean): void {
+    if (isBusy) this.#watching.add(by);
+    else this.#watching.delete(by);
+    if (this.#watching.size === 0) this.#end();
+    else if (!this.#watcher) void this.#begin();
+  }
+
+  #end(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
+  }
+
+  async #begin(): Promise<void> {
+    try {
+      await mkdir(this.#folder, { mode: 0o700, recursive: true });
+      if (this.#watching.size === 0 || this.#watcher) return;
+      this.#watcher = watch(this.#folder, { persistent: false }, () => void this.#take());
+      this.#watcher.on("error", () => this.#end());
+      await this.#take(); // what came before
+    } catch {
+      // Without it tasks run all the same; only nobody from outside can stop them.
+    }
+  }
+
+  async #take(): Promise<void> {
+    for (const name of await readdir(this.#folder).catch(() => [])) {
+      const task = STOP.exec(name)?.[1];
+      if (task === undefined) continue;
+      await rm(join(this.#folder, name), { force: true });
+      this.#stop(task);
+    }
+  }
+}

@@ -11,10 +11,10 @@ import type { EventBody } from "../events.ts";
 import type { JournalEntry } from "../journal/index.ts";
 import type { Report } from "../ports.ts";
 import type { NamedCall } from "../tools/index.ts";
-import { type Claim, claimsIn, commitsIn, MOST_CLAIMS } from "./claimed.ts";
-import { type GitStatus, type GitView, isThere, viewGit } from "./claims-git.ts";
+import { MOST_CLAIMS, type ReportClaim, readCommitClaims, readFileClaims } from "./report.ts";
+import { type GitStatus, type GitView, isThere, viewGit } from "./report-git.ts";
 
-export type ClaimCheck = {
+export type ReportCheck = {
   readonly report: Report;
   /** All that was reported; commits are looked for in it. */
   readonly text?: string; // default: result and issues
@@ -31,7 +31,7 @@ export type ClaimCheck = {
 const TIMEOUT_MS = 10_000;
 
 /** Notes for the parent, one line each; none where all is as it was reported. */
-export const checkClaims = async (check: ClaimCheck): Promise<readonly string[]> => {
+export const checkReport = async (check: ReportCheck): Promise<readonly string[]> => {
   try {
     return await compare(check);
   } catch (error) {
@@ -39,9 +39,9 @@ export const checkClaims = async (check: ClaimCheck): Promise<readonly string[]>
   }
 };
 
-const compare = async ({ report, text, edited, ...how }: ClaimCheck): Promise<readonly string[]> => {
-  const claims = claimsIn(report);
-  const commits = commitsIn(text ?? `${report.result}\n${report.issues}`);
+const compare = async ({ report, text, edited, ...how }: ReportCheck): Promise<readonly string[]> => {
+  const claims = readFileClaims(report);
+  const commits = readCommitClaims(text ?? `${report.result}\n${report.issues}`);
   if (claims.length === 0 && commits.length === 0 && edited.length === 0) return [];
   const cwd = folderAt(how.cwd);
   const limit = AbortSignal.timeout(TIMEOUT_MS);
@@ -87,9 +87,9 @@ const given = (paths: readonly string[], cwd: string): GitStatus => ({
 // --- what was said -----------------------------------------------------------------------------------------------------
 
 /** `places`: what its names may mean, each read from every base. */
-type Placed = { readonly claim: Claim; readonly places: readonly string[] };
+type Placed = { readonly claim: ReportClaim; readonly places: readonly string[] };
 
-const placed = (claim: Claim, bases: ReadonlySet<string>): Placed => {
+const placed = (claim: ReportClaim, bases: ReadonlySet<string>): Placed => {
   const names = claim.names.map((name) => (/[*?{}]/.test(name) ? folderOf(name) : name));
   const places = names.flatMap((name) => [...bases].map((base) => canonical(resolve(base, name))));
   return { claim, places: [...new Set(places)] };
@@ -168,7 +168,7 @@ const shown = (path: string, cwd: string): string => {
 
 /** The files that calls of this journal changed, each once, in the order of the first change: absolute. Only a call that
  *  ended well counts; what a command changed is not known from its text. */
-export const editedIn = (
+export const readEditedFiles = (
   entries: Iterable<JournalEntry>,
   touchesOf: (call: NamedCall) => Touches | undefined,
 ): readonly string[] => {
@@ -188,11 +188,11 @@ export const editedIn = (
 };
 
 /** The files that the calls of a child have changed. */
-export class Edits {
+export class EditTracker {
   readonly files = new Set<string>();
   readonly #proposed = new Map<string, readonly string[]>();
 
-  noticed(event: EventBody): void {
+  observe(event: EventBody): void {
     if (event.type === "call_proposed" || event.type === "call_changed")
       this.#proposed.set(event.callId, event.touches?.writes ?? []);
     else if (event.type === "call_ended") {

@@ -11,35 +11,34 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
 } from "@prefork/wire";
-import type { Account, Beside, Lineage, StartedFamily } from "../agent/index.ts";
+import type { Account, Lineage, SlowCallPolicy, StartedFamily } from "../agent/index.ts";
+import { escapeTags, noteText, oneLine } from "../context/index.ts";
 import type { RuntimeEvent } from "../events.ts";
 import {
-  type Around,
-  askedFor,
   type CacheSafeParams,
   checkMessages,
-  FamiliesAgain,
+  createPlan,
   FamilyAccounts,
+  type FamilyConditions,
   type ForkGate,
   type ForkOptions,
   type ForkSettings,
-  planFor,
-  planJson,
-  planOf,
+  parsePlan,
+  planToJson,
+  ResumedFamilies,
+  readAgentCall,
 } from "../fork/index.ts";
 import type { ChildHost, Delegated, DelegatedCall, ForkPlan, Ids } from "../ports.ts";
 import { describeState, type Inbox, isEnded, type TaskTable } from "../tasks/index.ts";
-import { FamilyStarts, type FamilyStartsOptions, NO_FORKS } from "./family-starts.ts";
-import { eventsOf, ForkHandle, noEvents } from "./handle.ts";
-import { MovedCalls } from "./moved-calls.ts";
+import { FamilyStarter, type FamilyStarterOptions, NO_FORKS } from "./family-starts.ts";
+import { ForkHandle, noEvents, taskEvents } from "./handle.ts";
 import type { RunStart } from "./running.ts";
-import { notRun, type Runs } from "./runs.ts";
-import { startedText } from "./started-text.ts";
+import { MovedCalls, neverStarted, type Runs } from "./runs.ts";
 
 /** `by`: whose words the message is. Default: the main agent's. */
-export type WakeOptions = { readonly message?: string; readonly by?: "user" } & Pick<ForkOptions, "filter">;
+export type ResumeOptions = { readonly message?: string; readonly by?: "user" } & Pick<ForkOptions, "filter">;
 
-export type ForkHostOptions = FamilyStartsOptions & {
+export type ChildLauncherOptions = FamilyStarterOptions & {
   readonly settings: ForkSettings;
   readonly table: TaskTable;
   readonly inbox: Inbox;
@@ -57,10 +56,10 @@ export type ForkHostOptions = FamilyStartsOptions & {
   readonly listen: () => AsyncIterableIterator<RuntimeEvent>;
 };
 
-export const refused = (words: string): Delegated => ({ text: words, isError: true });
+export const refusal = (words: string): Delegated => ({ text: words, isError: true });
 
-export class ForkHost {
-  readonly #options: ForkHostOptions;
+export class ChildLauncher {
+  readonly #options: ChildLauncherOptions;
   /** Asked for by calls of the present turn. */
   #asked: ForkPlan[] = [];
   /** Of the present turn: what it started, waited for or not, and which of them was first. */
@@ -68,28 +67,28 @@ export class ForkHost {
   /** Why something else than a fork was started, by task. */
   readonly #instead = new Map<string, string>();
   readonly #accounts: FamilyAccounts;
-  readonly #again: FamiliesAgain;
+  readonly #again: ResumedFamilies;
   readonly #movedCalls: MovedCalls;
-  readonly #starts: FamilyStarts;
+  readonly #starts: FamilyStarter;
   #started = 0;
 
-  constructor(options: ForkHostOptions) {
+  constructor(options: ChildLauncherOptions) {
     this.#options = options;
     const { table, settings, account } = options;
     this.#movedCalls = new MovedCalls(options);
-    this.#starts = new FamilyStarts(options);
-    this.#again = new FamiliesAgain(() => options.line().state.protocol.pacing);
+    this.#starts = new FamilyStarter(options);
+    this.#again = new ResumedFamilies(() => options.line().state.protocol.pacing);
     this.#started = table.all.filter(({ kind }) => kind === "fork" || kind === "agent").length;
     this.#accounts = new FamilyAccounts({ limits: settings.family, table, session: account });
   }
 
   /** An exchange begins: aborting this ends every task that is started from now on. What a turn before it asked for and
    *  never came to start, because the journal failed under it, is told as failed. */
-  under(signal: AbortSignal | undefined): void {
-    this.#options.runs.under(signal);
+  beginExchange(signal: AbortSignal | undefined): void {
+    this.#options.runs.setParentSignal(signal);
     this.#turn = undefined;
     for (const { task } of this.#asked.splice(0)) {
-      const { end, result } = notRun("failed", "the turn that asked for it did not come to its end");
+      const { end, result } = neverStarted("failed", "the turn that asked for it did not come to its end");
       this.#options.table.step(task, { type: "ended", end, result, at: this.#options.clock.now() });
     }
   }
@@ -97,15 +96,15 @@ export class ForkHost {
   /** The Agent tool. In the background it is answered by the one constant, so that all siblings share its bytes. */
   readonly agent: DelegatedCall = async (args, { signal, callId }) => {
     const { settings } = this.#options;
-    const asked = askedFor(args, { settings, gate: this.#options.gate() });
-    if (!asked.ok) return refused(asked.reason);
+    const asked = readAgentCall(args, { settings, gate: this.#options.gate() });
+    if (!asked.ok) return refusal(asked.reason);
     const full = this.#full();
-    if (full !== undefined) return refused(full);
-    const plan = { ...planFor(asked.wanted, this.#names(), settings), ...(asked.waits ? { call: callId } : {}) };
+    if (full !== undefined) return refusal(full);
+    const plan = { ...createPlan(asked.wanted, this.#names(), settings), ...(asked.waits ? { call: callId } : {}) };
     this.#turn ??= { family: plan.task, tasks: [] };
     const { family, tasks } = this.#turn;
     if (tasks.length >= settings.mostPerFamily)
-      return refused(`Not started: one turn may start at most ${settings.mostPerFamily} agents.`);
+      return refusal(`Not started: one turn may start at most ${settings.mostPerFamily} agents.`);
     tasks.push(plan.task);
     const siblings = { family: this.#accounts.of(family), siblings: this.#turn };
     this.#started += 1;
@@ -116,7 +115,7 @@ export class ForkHost {
       this.#asked.push(plan);
       return { text: FORK_PLACEHOLDER_RESULT };
     }
-    await this.#options.runs.start([{ ...this.#starts.agent(plan, siblings), notifies: false }]);
+    await this.#options.runs.start([{ ...this.#starts.startEmpty(plan, siblings), notifies: false }]);
     return this.#foreground(plan, signal);
   };
 
@@ -130,21 +129,21 @@ export class ForkHost {
   };
 
   /** Other calls of a turn that starts agents do not hold them up for long. */
-  readonly beside = (calls: readonly ToolUseBlock[]): Beside | undefined => {
+  readonly slowCalls = (calls: readonly ToolUseBlock[]): SlowCallPolicy | undefined => {
     const { settings, startsFork } = this.#options;
     if (settings.waits || !calls.some((call) => call.name === "Agent" || startsFork?.(call))) return undefined;
     return { ms: settings.otherToolsMs, move: (moved) => this.#movedCalls.move(moved) };
   };
 
   /** Goes on with a task that has ended, from its journal. Gives why not, if so. */
-  async wake(id: string, how: WakeOptions = {}): Promise<string | undefined> {
+  async resume(id: string, how: ResumeOptions = {}): Promise<string | undefined> {
     const { table, runs } = this.#options;
     const { message, by } = how;
     const gate = this.#options.gate();
     if (!gate.allowed && gate.isFinal) return gate.reason;
     const task = table.find(id);
     if (!task || !isEnded(task)) return task ? `it is ${describeState(task)}` : "there is no such task";
-    const plan = planOf(task.plan);
+    const plan = parsePlan(task.plan);
     if (!plan || task.session === undefined) return "nothing of it is kept that it could go on from";
     if (plan.isFiltered && !how.filter)
       return "its tools were narrowed by the program that started it, which must wake it";
@@ -201,14 +200,14 @@ export class ForkHost {
     const snapshot = this.#options.snapshot();
     if (!snapshot) throw new InputError("there is nothing to fork from: the conversation has not begun");
     for (const { messages } of list) if (messages) checkMessages(messages);
-    const plans = list.map((options) => planFor(options, this.#names(), settings));
+    const plans = list.map((options) => createPlan(options, this.#names(), settings));
     const [first] = plans;
     if (!first) return [];
     const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
     const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
     const siblings = { family: first.task, tasks: plans.map(({ task }) => task) };
     const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family, siblings };
-    const { starts, over } = this.#starts.forks(plans, { ...forking, isPrograms: true });
+    const { starts, over } = this.#starts.startForks(plans, { ...forking, isPrograms: true });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
     const begun = runs.start(this.#prepared(starts).map((start) => ({ ...start, notifies: false, isPrograms: true })));
@@ -236,15 +235,15 @@ export class ForkHost {
     const { runs, stopShell } = this.#options;
     runs.find(id)?.stop();
     this.#movedCalls.stop(id);
-    await Promise.all([stopShell(id), runs.ended([id], "all")]);
+    await Promise.all([stopShell(id), runs.whenEnded([id], "all")]);
   }
 
   /** Waits until there is something to tell, or nobody is left who could. False: there is nothing. */
-  async wakes(signal: AbortSignal): Promise<boolean> {
+  async waitForNotices(signal: AbortSignal): Promise<boolean> {
     const { runs, inbox } = this.#options;
     const { promise: aborted, resolve } = Promise.withResolvers<void>();
     using _listening = addAbortListener(signal, () => resolve());
-    while (runs.tells && !signal.aborted && !this.#mustHear()) await Promise.race([aborted, runs.nextEnd]);
+    while (runs.hasNotifying && !signal.aborted && !this.#mustHear()) await Promise.race([aborted, runs.nextEnd]);
     return inbox.notices.length > 0 && !signal.aborted;
   }
 
@@ -259,7 +258,7 @@ export class ForkHost {
     });
   }
 
-  #around(model: string): Around {
+  #around(model: string): FamilyConditions {
     const { around, clock } = this.#options;
     return { ...around(model), now: clock.now() };
   }
@@ -279,7 +278,7 @@ export class ForkHost {
     const { table, clock } = this.#options;
     const { task: id, label, agentType, querySource } = plan;
     const kind = agentType === "fork" ? "fork" : "agent";
-    const row = { id, kind, label, agentType, querySource, family, plan: planJson(plan) } as const;
+    const row = { id, kind, label, agentType, querySource, family, plan: planToJson(plan) } as const;
     table.add({ ...row, state: { kind: "queued" }, startedAt: clock.now() });
   }
 
@@ -292,12 +291,12 @@ export class ForkHost {
     let { starts, next, over } = NO_FORKS;
     try {
       const forking = { parent: line.state, held, parentFollows: true, options: [], isPrograms: false };
-      ({ starts, next, over } = this.#starts.forks(forks, { ...forking, family, siblings: turn }));
+      ({ starts, next, over } = this.#starts.startForks(forks, { ...forking, family, siblings: turn }));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
     }
-    const agents = others.map((plan) => this.#starts.agent(plan, { family, siblings: turn }));
+    const agents = others.map((plan) => this.#starts.startEmpty(plan, { family, siblings: turn }));
     const all = this.#prepared([...starts, ...agents]);
     const begun = await runs.start(all.map((start) => ({ ...start, notifies: true })));
     begun.forEach((problem, at) => {
@@ -305,8 +304,8 @@ export class ForkHost {
       if (problem !== undefined && id !== undefined) problems.set(id, problem);
     });
     void this.#whenOver(forks, over);
-    if (next) line.plan(next);
-    const told = startedText(plans, { problems, instead: this.#instead });
+    if (next) line.planNext(next);
+    const told = describeStarted(plans, { problems, instead: this.#instead });
     this.#instead.clear();
     return told;
   }
@@ -318,7 +317,7 @@ export class ForkHost {
   }
 
   async #whenOver(plans: readonly ForkPlan[], over: () => Promise<void>): Promise<void> {
-    await this.#options.runs.ended(
+    await this.#options.runs.whenEnded(
       plans.map(({ task }) => task),
       "all",
     );
@@ -327,7 +326,7 @@ export class ForkHost {
 
   #refuse(task: string, reason: string): string {
     const { table, clock } = this.#options;
-    const { end, result } = notRun("failed", reason);
+    const { end, result } = neverStarted("failed", reason);
     table.step(task, { type: "ended", end, result, at: clock.now() }, { notify: false });
     return reason;
   }
@@ -348,8 +347,8 @@ export class ForkHost {
 
   #outcomeText(id: string): Delegated {
     const task = this.#options.table.find(id);
-    if (!task?.result || task.state.kind !== "ended") return refused(`${id} did not start.`);
-    return task.state.end === "reported" ? { text: task.result.text } : refused(task.result.text);
+    if (!task?.result || task.state.kind !== "ended") return refusal(`${id} did not start.`);
+    return task.state.end === "reported" ? { text: task.result.text } : refusal(task.result.text);
   }
 
   #handle(plan: ForkPlan, begun: Promise<unknown>): ForkHandle {
@@ -361,7 +360,8 @@ export class ForkHost {
       id: plan.task,
       label: plan.label,
       running: begun.then(() => running),
-      events: () => (isOver() ? noEvents() : eventsOf(listen(), { task: plan.task, agent: plan.agentId ?? plan.task })),
+      events: () =>
+        isOver() ? noEvents() : taskEvents(listen(), { task: plan.task, agent: plan.agentId ?? plan.task }),
       abort: () => running.stop(),
       background: () => this.background(plan.task),
     });
@@ -376,4 +376,30 @@ type Launching = {
   readonly turn: Turn;
   readonly line: Lineage;
   readonly held: ToolResultBlock | undefined;
+};
+
+/** What only the parent is told of what its turn started: which task is which call.
+ *  Invariant: stands in the parent's own last block and never in a result, so that children share all before it.
+ *  Elsewhere: starting them (host.ts), how their ends are told (../tasks). */
+
+type Starting = {
+  readonly problems: ReadonlyMap<string, string>;
+  readonly instead: ReadonlyMap<string, string>;
+};
+
+export const describeStarted = (plans: readonly ForkPlan[], { problems, instead }: Starting): string => {
+  const lines = plans.map(({ task, label, agentType }) => {
+    const problem = problems.get(task);
+    const state = problem === undefined ? "async_launched" : `not started: ${oneLine(problem)}`;
+    const reason = instead.get(task);
+    const why = reason === undefined ? "" : `; no fork: ${oneLine(reason)}, so it knows only its prompt`;
+    const kind = agentType === "fork" ? "" : `${agentType}, `;
+    return escapeTags(`- ${task}: ${label} (${kind}${state}${why})`);
+  });
+  const words = [
+    "You are the main agent. Your Agent calls were started in the background, in this order:",
+    ...lines,
+    "Each reports by a task notification; do not guess what it finds, and do not do its part yourself.",
+  ];
+  return noteText({ kind: "tasks", text: words.join("\n") });
 };

@@ -32,7 +32,7 @@ import {
 import type { ToolUseBlock } from "@prefork/wire";
 import { type Registry, touchesOf } from "../tools/index.ts";
 
-export type GuardingOptions = {
+export type AgentGuardOptions = {
   readonly policy: Policy;
   readonly mode: Mode;
   readonly roots: readonly string[];
@@ -51,13 +51,13 @@ export type GuardingOptions = {
   readonly unwatched?: string | undefined;
 };
 
-export class Guarding {
-  #options: GuardingOptions;
+export class AgentGuard {
+  #options: AgentGuardOptions;
   #mode: Mode;
   #policy: Policy;
   #filter: ToolFilter | undefined;
 
-  constructor(options: GuardingOptions) {
+  constructor(options: AgentGuardOptions) {
     this.#options = options;
     this.#mode = options.mode;
     this.#policy = options.policy;
@@ -75,7 +75,7 @@ export class Guarding {
   }
 
   /** From now on it guards work in another place, by these rules. */
-  moveTo(place: Pick<GuardingOptions, "cwd" | "roots"> & { readonly move: Move }, policy: Policy): void {
+  moveTo(place: Pick<AgentGuardOptions, "cwd" | "roots"> & { readonly move: Move }, policy: Policy): void {
     this.#options = { ...this.#options, ...place };
     this.#policy = policy;
   }
@@ -99,7 +99,7 @@ export class Guarding {
   }
 
   /** From now on nothing may be called any more, and a call is told why. */
-  shut(reason: string): void {
+  refuseAll(reason: string): void {
     this.#filter = () => ({ allowed: false, reason });
   }
 

@@ -28,16 +28,53 @@ const problemOf = (output: unknown): string | undefined => {
 };
 
 /** What a tool returned, or a failure that says why it is none. */
-export const checkedOutput = (output: ToolOutput): ToolOutput => {
+export const checkOutput = (output: ToolOutput): ToolOutput => {
   const problem = problemOf(output);
   if (problem === undefined) return output;
   return { content: `The tool failed: it ${problem}. A tool returns { content: text or blocks }.`, fault: "failed" };
 };
 
-export const contentOf = ({ content }: ToolOutput): Content => {
+export const toContent = ({ content }: ToolOutput): Content => {
   const blocks = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
   // A provider refuses a result without anything in it.
   return blocks.some((block) => block.type !== "text" || block.text !== "")
     ? blocks
     : [{ type: "text", text: "(no output)" }];
 };
+
+/** How long is something waited for that may not hear of an abort?
+ *  Invariant: after an abort and a moment of grace there is always an outcome; nothing is left listening or ticking once
+ *  there is one, and a late failure of what was given up is nobody's.
+ *  Elsewhere: what is waited for (dispatch.ts). */
+
+export type GivenUp<T> = {
+  readonly signal: AbortSignal;
+  /** Between the abort and giving up. */
+  readonly graceMs: number;
+  /** The outcome then. */
+  readonly instead: T;
+};
+
+export const waitUntilAborted = <T>(work: Promise<T>, { signal, graceMs, instead }: GivenUp<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    let grace: NodeJS.Timeout | undefined;
+    const wait = (): void => {
+      grace = setTimeout(() => resolve(instead), graceMs);
+    };
+    const done = (): void => {
+      clearTimeout(grace);
+      signal.removeEventListener("abort", wait);
+    };
+    if (signal.aborted) wait();
+    else signal.addEventListener("abort", wait, { once: true });
+    work.then(
+      (outcome) => {
+        done();
+        resolve(outcome);
+      },
+      (error: unknown) => {
+        done();
+        reject(error);
+      },
+    );
+  });

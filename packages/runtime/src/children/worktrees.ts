@@ -4,19 +4,20 @@
  *  Elsewhere: the copies themselves (@prefork/worktrees), what a child is told of its own (worktree-notice.ts). */
 
 import { isAbsolute, join } from "node:path";
+import { shownName } from "@prefork/guard/internal";
+import type { Addition, Block, ToolResultBlock } from "@prefork/wire";
 import { InputError } from "@prefork/wire";
 import { type MergeOutcome, WorktreeError, Worktrees } from "@prefork/worktrees";
 import { runCheck, type Snapshot, type Work } from "@prefork/worktrees/internal";
 import type { AgentOptions } from "../agent/index.ts";
 import { oneLine } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import { planOf } from "../fork/index.ts";
+import { parsePlan } from "../fork/index.ts";
 import type { ForkPlan, Siblings } from "../ports.ts";
 import type { Task } from "../tasks/index.ts";
-import { type Folders, someOf } from "./worktree-notice.ts";
 
 /** A child's copy. */
-export type Placed = {
+export type ChildWorktree = {
   readonly task: string;
   /** The folders that it and its parent work in. */
   readonly folders: Folders;
@@ -27,7 +28,7 @@ export type Placed = {
   readonly leftOut: readonly string[];
 };
 
-export type Settled = {
+export type SettledWorktree = {
   /** What its parent should know. */
   readonly notes: readonly string[];
   /** What differs from what it began with; undefined where nobody can tell. */
@@ -39,7 +40,7 @@ const PATIENCE_MS = 30 * 60_000;
 
 type Emit = (event: EventBody) => void;
 
-export class IsolatedWork {
+export class ChildWorktrees {
   readonly #options: AgentOptions;
   readonly #emit: Emit;
   readonly #session: string;
@@ -69,8 +70,8 @@ export class IsolatedWork {
   }
 
   /** Copies that an earlier life of the session left with work in them: it is committed, and told with the task. */
-  async takeOver(tasks: readonly Task[]): Promise<void> {
-    if (!tasks.some(({ plan }) => planOf(plan)?.isolation !== undefined)) return;
+  async repair(tasks: readonly Task[]): Promise<void> {
+    if (!tasks.some(({ plan }) => parsePlan(plan)?.isolation !== undefined)) return;
     try {
       for (const { what, done } of await (await this.open()).repair())
         this.#emit({ type: "worktree_repaired", what, done });
@@ -80,12 +81,12 @@ export class IsolatedWork {
   }
 
   /** The state of the checkout that all of these start from, as it is now. */
-  async takeState(siblings: Siblings): Promise<void> {
+  async takeSnapshot(siblings: Siblings): Promise<void> {
     await this.#snapshotFor(siblings, await this.open());
   }
 
   /** A copy for this child. */
-  async place({ task, label }: ForkPlan, { siblings, signal }: Among): Promise<Placed> {
+  async create({ task, label }: ForkPlan, { siblings, signal }: Among): Promise<ChildWorktree> {
     const { cwd } = this.#options;
     const { copyIgnored = [], setUp } = this.#rules;
     const worktrees = await this.open();
@@ -100,13 +101,13 @@ export class IsolatedWork {
     const leftOut = snapshot.leftOut.map((path) => Buffer.from(path, "latin1").toString());
     const tops = { from: worktrees.top, to: created.path };
     const { commonDir: repository } = worktrees;
-    const placed: Placed = { task, folders: { from: cwd, to: created.cwd }, tops, repository, leftOut };
+    const placed: ChildWorktree = { task, folders: { from: cwd, to: created.cwd }, tops, repository, leftOut };
     if (setUp !== undefined) await this.#setUp(placed, setUp, signal);
     return placed;
   }
 
   /** The copy that a child had in an earlier life. */
-  async again({ task }: ForkPlan): Promise<Placed> {
+  async reopen({ task }: ForkPlan): Promise<ChildWorktree> {
     const worktrees = await this.open();
     const { path, folder, leftOut } = await worktrees.enter(task);
     const tops = { from: worktrees.top, to: path };
@@ -115,7 +116,7 @@ export class IsolatedWork {
   }
 
   /** The end of a child: its work is committed, and merged where the settings say so. */
-  async settle({ task, tops }: Placed, { end, said, label }: Ending): Promise<Settled> {
+  async settle({ task, tops }: ChildWorktree, { end, said, label }: Ending): Promise<SettledWorktree> {
     try {
       const worktrees = await this.open();
       const work = await worktrees.finish(task, { message: messageOf(said, label), end });
@@ -156,7 +157,7 @@ export class IsolatedWork {
 
   /** Before a child's end: does its work fit the checkout as it is now? Where it does not and the settings hand conflicts
    *  back, they stand in its copy when this returns, and it is told so by what this gives. */
-  async handedBack({ task }: Placed): Promise<string | undefined> {
+  async handBackConflicts({ task }: ChildWorktree): Promise<string | undefined> {
     const { merge, onConflict } = this.#rules;
     if (merge !== "when-done" || onConflict !== "hand-back") return undefined;
     const worktrees = await this.open();
@@ -184,7 +185,7 @@ export class IsolatedWork {
     return path;
   }
 
-  async #setUp({ task, folders }: Placed, command: string, signal: AbortSignal): Promise<void> {
+  async #setUp({ task, folders }: ChildWorktree, command: string, signal: AbortSignal): Promise<void> {
     const { environment } = this.#options;
     const { ok, output } = await runCheck(command, { cwd: folders.to, environment, signal });
     const worktrees = await this.open();
@@ -206,18 +207,18 @@ const messageOf = (said: string, label: string): string => `${oneLine(label, 72)
 
 const keptText = (task: string, { files, leftOut }: Work): string => {
   const count = `${files.length} ${files.length === 1 ? "file" : "files"}`;
-  const more = leftOut.length === 0 ? "" : `; not committed: ${someOf(leftOut)}`;
+  const more = leftOut.length === 0 ? "" : `; not committed: ${listSome(leftOut)}`;
   return `its work is on branch prefork/${task}: ${count} changed${more}. Merge it with: prefork merge ${task}`;
 };
 
 const ignoredText = (path: string, ignored: readonly string[]): string =>
-  `it changed nothing that git keeps; files that git ignores stand in ${path}: ${someOf(ignored)}`;
+  `it changed nothing that git keeps; files that git ignores stand in ${path}: ${listSome(ignored)}`;
 
 const outcomeText = (outcome: MergeOutcome): string => {
-  const names = someOf(outcome.conflicts.map(({ path, kind }) => `${path} (${kind})`));
+  const names = listSome(outcome.conflicts.map(({ path, kind }) => `${path} (${kind})`));
   switch (outcome.kind) {
     case "merged":
-      return `merged into your checkout: ${someOf(outcome.files)}${names === "" ? "" : `; conflicts: ${names}`}`;
+      return `merged into your checkout: ${listSome(outcome.files)}${names === "" ? "" : `; conflicts: ${names}`}`;
     case "nothing-new":
       return "merged: all of it stood in your checkout already";
     case "conflicts":
@@ -234,6 +235,67 @@ const outcomeText = (outcome: MergeOutcome): string => {
 export const handBackText = (paths: readonly string[]): string =>
   [
     "The checkout that you were forked from has changed meanwhile, and your work conflicts with it. Both are put together in your worktree now; these files have conflict markers:",
-    someOf(paths),
+    listSome(paths),
     "Resolve them so that both intentions hold, remove every marker, and report again in the same form.",
   ].join("\n");
+
+/** What an agent is told that works in a copy of the checkout. Pure.
+ *  Invariant: stands at the end of what it is given, so that siblings share everything before; names both folders.
+ *  Elsewhere: making the copy (isolation.ts), what happens to paths all the same (bounds.ts). */
+
+export type Folders = {
+  /** Of whoever started it. */
+  readonly from: string;
+  /** Its own. */
+  readonly to: string;
+};
+
+export const worktreeNotice = (
+  { from, to }: Folders,
+  { isFork, leftOut }: { readonly isFork: boolean; readonly leftOut: readonly string[] },
+): string =>
+  [
+    `You work in a git worktree of your own: ${to}`,
+    `It is a copy of the checkout at ${from}, uncommitted files included, with the same layout below it.`,
+    ...(isFork
+      ? [
+          `Paths in the conversation above mean the checkout; read them as paths below ${to}. Read a file there again before you edit it: it may have changed since it was shown.`,
+        ]
+      : []),
+    `Leave the checkout alone. What you change in the worktree is on its branch when you end, whether you commit it yourself or not, and is merged later.`,
+    ...(leftOut.length === 0 ? [] : [`Not copied: ${listSome(leftOut)}.`]),
+  ].join("\n");
+
+const MOST_NAMES = 20;
+
+/** Names of files are anybody's words: each on one line, and no more than a model should read. */
+export const listSome = (names: readonly string[]): string => {
+  const shown = names.slice(0, MOST_NAMES).map((name) => oneLine(shownName(name)));
+  return [...shown, ...(names.length > MOST_NAMES ? [`and ${names.length - MOST_NAMES} more`] : [])].join(", ");
+};
+
+/** The words of a child, with something at their very end. */
+export const appendNotice = (words: readonly Addition[], notice: string): readonly Addition[] => {
+  const last = words.at(-1);
+  if (!last) return words;
+  const ended: Addition =
+    last.kind === "blocks"
+      ? { ...last, blocks: ending(last.blocks, notice) }
+      : { ...last, message: { ...last.message, content: ending(last.message.content, notice) } };
+  return [...words.slice(0, -1), ended];
+};
+
+/** In the last text, also where that stands inside a result. */
+const ending = <B extends Block>(blocks: readonly B[], notice: string): readonly Block[] => {
+  const last = blocks.at(-1);
+  const own = { type: "text", text: notice } as const;
+  if (last?.type === "text") return [...blocks.slice(0, -1), { ...last, text: `${last.text}\n\n${notice}` }];
+  if (last?.type === "tool_result") return [...blocks.slice(0, -1), inside(last, notice)];
+  return [...blocks, own];
+};
+
+const inside = (result: ToolResultBlock, notice: string): ToolResultBlock => {
+  const last = result.content.at(-1);
+  if (last?.type !== "text") return { ...result, content: [...result.content, { type: "text", text: notice }] };
+  return { ...result, content: [...result.content.slice(0, -1), { ...last, text: `${last.text}\n\n${notice}` }] };
+};

@@ -1,0 +1,219 @@
+/** The place that one child works in: its parent's checkout, shared with its siblings, or a copy of its own.
+ *  Invariant: it is in one of the two at any time, and guard, tools and files agree on which; what it was is settled once.
+ *  Elsewhere: copies (isolation.ts), paths and claims (bounds.ts), composing a child (children.ts). */
+
+import { realpathSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import type { Policy, Touches } from "@prefork/guard";
+import { movedPath, movedPolicy } from "@prefork/guard/internal";
+import type { JsonObject } from "@prefork/wire";
+import type { Agent, AgentOptions, AgentParts, WorkBounds } from "../agent/index.ts";
+import type { ForkPlan, Question, TaskEnd } from "../ports.ts";
+import type { NamedCall, Registry } from "../tools/index.ts";
+import type { ChildWorktree, ChildWorktrees, Folders } from "./worktrees.ts";
+import { worktreeNotice } from "./worktrees.ts";
+
+export type ChildWorkspaceParts = {
+  readonly plan: ForkPlan;
+  readonly options: AgentOptions;
+  readonly isolated: ChildWorktrees;
+  readonly claims: FileClaims;
+  readonly touchesOf: Registry["touches"];
+  /** Told when it moves into a copy while it works. */
+  readonly moved: () => void;
+  readonly placed?: ChildWorktree | undefined;
+  readonly signal: AbortSignal;
+};
+
+/** Times that conflicts are given back to who made them. */
+const MOST_HANDED_BACK = 2;
+
+export class ChildWorkspace {
+  readonly #parts: ChildWorkspaceParts;
+  #placed: ChildWorktree | undefined;
+  #agent: Agent | undefined;
+  #handedBack = 0;
+  #changed: readonly string[] | undefined;
+
+  constructor(parts: ChildWorkspaceParts) {
+    this.#parts = parts;
+    this.#placed = parts.placed;
+  }
+
+  get isWorktree(): boolean {
+    return this.#placed !== undefined;
+  }
+
+  get cwd(): string {
+    return this.#placed?.folders.to ?? this.#parts.options.cwd;
+  }
+
+  /** What it differs in from what it began with, once it has ended: absolute. */
+  get changed(): readonly string[] | undefined {
+    const top = this.#placed?.tops.to;
+    return top === undefined ? undefined : this.#changed?.map((file) => join(top, file));
+  }
+
+  /** Said at the end of what it is given. */
+  get notice(): string | undefined {
+    if (!this.#placed) return undefined;
+    const { folders, leftOut } = this.#placed;
+    return worktreeNotice(folders, { isFork: this.#parts.plan.agentType === "fork", leftOut });
+  }
+
+  /** The session's options, as they are from here. */
+  get options(): AgentOptions {
+    const { options } = this.#parts;
+    return this.#placed ? { ...options, cwd: this.cwd, directories: this.#directories(this.#placed) } : options;
+  }
+
+  /** What an agent in a copy is made with beside. */
+  get agentParts(): Pick<AgentParts, "visible" | "move"> {
+    return this.#placed ? { visible: [this.#placed.repository], move: this.#placed.tops } : {};
+  }
+
+  policy(policy: Policy): Policy {
+    return this.#placed ? movedPolicy(policy, this.#placed.tops) : policy;
+  }
+
+  /** A question of it as a person should read it: with what is not bounded, and with a rule that outlives the copy. */
+  async rewriteQuestion(question: Question): Promise<Question> {
+    if (!this.#placed) return question;
+    const { from, to } = this.#placed.tops;
+    const { rule, touches, notes } = question;
+    const isOpen = (touches?.runs ?? []).length > 0 && !(await this.#agent?.world.isBounded());
+    const more = `it works in the worktree ${to}, but without the sandbox this command could change ${from} too`;
+    return {
+      ...question,
+      ...(rule === undefined ? {} : { rule: rule.replaceAll(`/${to}/`, `/${from}/`) }),
+      notes: isOpen ? [...notes, more] : notes,
+    };
+  }
+
+  /** From here on it may have to move. */
+  attach(agent: Agent): void {
+    this.#agent = agent;
+  }
+
+  readonly bounds: WorkBounds = {
+    relocate: (call) => this.#placed && relocateCall(call, this.#placed.tops, this.#parts.touchesOf),
+    begin: async (touches = {}) => this.#mayBegin(touches),
+  };
+
+  async settle(end: TaskEnd, said: string): Promise<readonly string[]> {
+    const { claims, plan, isolated } = this.#parts;
+    claims.release(plan.task);
+    if (!this.#placed) return [];
+    const { notes, files } = await isolated.settle(this.#placed, { end, said, label: plan.label });
+    this.#changed = files;
+    return notes;
+  }
+
+  /** Words for it, where its work does not fit the checkout any more and is to be put right by itself. */
+  async conflicts(): Promise<string | undefined> {
+    if (!this.#placed || this.#handedBack >= MOST_HANDED_BACK) return undefined;
+    this.#handedBack += 1;
+    return this.#parts.isolated.handBackConflicts(this.#placed).catch(() => undefined); // its end tells what is wrong
+  }
+
+  #directories({ tops }: ChildWorktree): readonly string[] {
+    return this.#parts.options.directories.map((folder) => movedPath(folder, tops));
+  }
+
+  async #mayBegin(touches: Touches): Promise<string | undefined> {
+    if (this.#placed) return undefined;
+    const { plan, claims, options, isolated, moved } = this.#parts;
+    const held = claims.take(touches, { task: plan.task, label: plan.label, cwd: options.cwd });
+    if (!held || options.permissions.policy.worktrees.onClaim !== "isolate" || !this.#agent)
+      return held && claimedText(held);
+    const { world, guard } = this.#agent;
+    const placed = await isolated
+      .create(plan, { siblings: { family: `${plan.task} moves`, tasks: [plan.task] }, signal: this.#parts.signal })
+      .catch((error: Error) => error);
+    if (placed instanceof Error) return `${claimedText(held)} No worktree could be made for you: ${placed.message}`;
+    this.#placed = placed;
+    const place = { cwd: this.cwd, roots: [this.cwd, ...this.#directories(placed)] };
+    await world.moveTo({ ...place, visible: [placed.repository] });
+    guard.moveTo({ ...place, move: placed.tops }, this.policy(guard.policy));
+    moved();
+    return `Not done: ${held.path} is being changed by ${held.task} (${held.label}). So that you are not in each other's way:\n${this.notice}\nDo it there.`;
+  }
+}
+
+/** Where a child may work: in its copy of the checkout, or beside its siblings without writing what one of them writes.
+ *  Invariant: a path into the parent's checkout never leads there from a copy; a file has one writer among the children
+ *  of a session, and is free again when that one has ended.
+ *  Elsewhere: what commands may touch (@prefork/guard), the copy (isolation.ts). */
+
+/** A call that touches the checkout, as one that touches the copy: the argument that names the path is the one whose change
+ *  changes what the call touches. */
+export const relocateCall = (
+  call: NamedCall,
+  tops: Folders,
+  touchesOf: (call: NamedCall) => Touches | undefined,
+): { readonly input: string; readonly note: string } | undefined => {
+  const before = pathsOf(touchesOf(call));
+  const args = before.length === 0 ? undefined : objectIn(call.input);
+  for (const [field, path] of Object.entries(args ?? {})) {
+    if (typeof path !== "string" || !path.startsWith("/") || !before.includes(path)) continue;
+    const plain = resolve(path);
+    const moved = movedPath(plain, tops);
+    const input = JSON.stringify({ ...args, [field]: moved });
+    if (moved === plain || !pathsOf(touchesOf({ ...call, input })).includes(moved)) continue;
+    const note = `[${plain} is in the checkout that you were forked from; this is ${moved} in your worktree]`;
+    return { input, note };
+  }
+  return undefined;
+};
+
+const pathsOf = ({ reads = [], writes = [] }: Touches = {}): readonly string[] => [...reads, ...writes];
+
+const objectIn = (input: string): JsonObject | undefined => {
+  try {
+    const value: unknown = JSON.parse(input);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+export type ClaimHolder = { readonly task: string; readonly label: string };
+
+/** Who writes which file of a checkout that several share. A name that ends in a slash is a folder with all below it. */
+export class FileClaims {
+  readonly #held = new Map<string, ClaimHolder>();
+
+  /** Takes the files that a call writes, all or none. Gives who has one of them, where somebody else does. */
+  take({ writes = [] }: Touches, { cwd, ...holder }: ClaimHolder & { readonly cwd: string }): FileClaim | undefined {
+    const names = writes.map((path) => canonical(resolve(cwd, path)) + (path.endsWith("/") ? "/" : ""));
+    for (const [held, other] of this.#held) {
+      const path = other.task === holder.task ? undefined : names.find((name) => overlap(name, held));
+      if (path !== undefined) return { ...other, path };
+    }
+    for (const path of names) this.#held.set(path, holder);
+    return undefined;
+  }
+
+  release(task: string): void {
+    for (const [path, holder] of this.#held) if (holder.task === task) this.#held.delete(path);
+  }
+}
+
+const overlap = (one: string, other: string): boolean =>
+  one === other ||
+  (one.endsWith("/") && `${other}/`.startsWith(one)) ||
+  (other.endsWith("/") && `${one}/`.startsWith(other));
+
+export type FileClaim = ClaimHolder & { readonly path: string };
+
+export const claimedText = ({ path, task, label }: FileClaim): string =>
+  `Not done: ${path} is being changed by ${task} (${label}), which works beside you, and is free when that has ended. Do the rest of your part, or report what you would have changed here.`;
+
+/** One file has one name here, whatever links lead to its folder. */
+const canonical = (path: string): string => {
+  try {
+    return join(realpathSync.native(dirname(path)), basename(path));
+  } catch {
+    return path;
+  }
+};
