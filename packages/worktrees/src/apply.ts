@@ -1,33 +1,33 @@
 /** Puts a merged tree into the checkout, file by file.
- *  Invariant: all new contents are on the disk before the first file changes, and what is replaced is moved aside, not
- *  deleted: so a full disk, a file in the way or a change meanwhile takes everything back by renaming alone. Only files
- *  that the merge changes are touched, and each keeps its permissions. The index is not touched.
- *  Elsewhere: what to change (merge-plan.ts), the way back after a crash (save.ts). */
+ *  Invariant: all new contents are on disk before the first file changes, and replaced files are moved aside, not deleted.
+ *  So after a full disk, a blocking file or a concurrent change, renaming alone restores everything. Only files that the
+ *  merge changes are touched, and each keeps its permissions. The index is not touched.
+ *  Elsewhere: what to change (merge-plan.ts), restoring after a crash (save.ts). */
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { Checkout, type Standing } from "./checkout.ts";
+import { Checkout, type FileState } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
-import { bytesOf, type Git, inputOf, type TreePath, toldPath } from "./git.ts";
-import type { Change } from "./merge-plan.ts";
+import { bytesOf, type Git, inputOf, messagePath, type TreePath } from "./git.ts";
+import type { FileChange } from "./merge-plan.ts";
 import type { Repository } from "./repository.ts";
-import { restoreFolders, type Saved } from "./save.ts";
-import { dropStage, stageOf } from "./stage.ts";
+import { restoreFolders, type SavedState } from "./save.ts";
+import { dropStage, stageFolder } from "./stage.ts";
 
 export type Applying = {
   readonly point: number;
-  readonly changes: readonly Change[];
-  readonly saved: Saved;
-  /** A folder of ours. */
+  readonly changes: readonly FileChange[];
+  readonly saved: SavedState;
+  /** A scratch folder. */
   readonly scratch: string;
   readonly step: (name: string) => void;
-  /** Notes that all is in place. Where that fails, nothing is. */
-  readonly noted: () => Promise<void>;
+  /** Records that everything is in place. If it fails, everything is restored. */
+  readonly record: () => Promise<void>;
 };
 
 export const applyChanges = async (repository: Repository, applying: Applying): Promise<void> => {
-  const { point, changes, saved, step, noted } = applying;
-  const stage = await stageOf(repository, point);
+  const { point, changes, saved, step, record } = applying;
+  const stage = await stageFolder(repository, point);
   const before = new Map(saved.files.map((file) => [file.path, file.before]));
   await using checkout = await Checkout.open(repository.top);
   const swap = new Swap(checkout, stage);
@@ -41,7 +41,7 @@ export const applyChanges = async (repository: Repository, applying: Applying): 
     for (const change of changes) await swap.putIn(change, before.get(change.path));
     await swap.dropEmpty();
     step("swap ends");
-    await noted();
+    await record();
   } catch (error) {
     await swap.back();
     await restoreFolders(checkout, saved);
@@ -51,15 +51,15 @@ export const applyChanges = async (repository: Repository, applying: Applying): 
   await dropStage(repository, point);
 };
 
-/** Contents as they are to stand in the checkout, with line ends as it has them. */
-const stageNew = async (git: Git, changes: readonly Change[], into: string): Promise<void> => {
+/** Writes the new contents as they will be in the checkout, with its line endings. */
+const stageNew = async (git: Git, changes: readonly FileChange[], into: string): Promise<void> => {
   const lines = changes.flatMap(({ path, after }) => (after ? [`${after.mode} ${after.id}\t${path}`] : []));
   if (lines.length === 0) return;
   await git.out(["update-index", "-z", "--index-info"], { input: inputOf(lines) });
   await git.out(["checkout-index", "--all", "--quiet", `--prefix=${into}/`]);
 };
 
-/** Files going out and coming in, and the same backwards. */
+/** Swaps old files for new ones, and can undo that. */
 class Swap {
   readonly #checkout: Checkout;
   readonly #stage: string;
@@ -73,18 +73,18 @@ class Swap {
     this.#stage = stage;
   }
 
-  async takeOut(path: TreePath, before: Standing | undefined): Promise<void> {
-    const now = await this.#checkout.look(path);
+  async takeOut(path: TreePath, before: FileState | undefined): Promise<void> {
+    const now = await this.#checkout.fileState(path);
     const isSame = now.kind === before?.kind && (now.kind === "absent" || versionIn(now) === versionIn(before));
     if (!isSame)
-      throw new WorktreeError("changed-meanwhile", `${toldPath(path)} was changed meanwhile; nothing was merged`);
+      throw new WorktreeError("changed-meanwhile", `${messagePath(path)} changed during the merge; nothing was merged`);
     if (now.kind === "absent") return;
     const at = join(this.#stage, "old", String(this.#out.length));
     await this.#checkout.moveOut(path, at);
     this.#out.push({ path, at });
   }
 
-  async putIn({ path, before, after }: Change, standing: Standing | undefined): Promise<void> {
+  async putIn({ path, before, after }: FileChange, standing: FileState | undefined): Promise<void> {
     if (!after) return;
     const from = Buffer.concat([Buffer.from(join(this.#stage, "new/")), bytesOf(path)]);
     this.#made.push(...(await this.#checkout.moveIn(from, path)));
@@ -94,22 +94,22 @@ class Swap {
     await this.#checkout.chmod(path, isSame ? standing.mode : modeLike(standing.mode, after.mode === "100755"));
   }
 
-  /** Where a file is to come in place of a folder: what is empty there goes. */
+  /** Removes the empty folders where a file will replace a folder. */
   async clear(path: TreePath): Promise<void> {
-    if (!(await this.#checkout.facts(path))?.isDirectory()) return;
+    if (!(await this.#checkout.stat(path))?.isDirectory()) return;
     for (const { path: gone } of this.#out) if (gone.startsWith(`${path}/`)) await this.#dropAbove(gone, path.length);
   }
 
-  /** As git does, a folder goes with its last file. */
+  /** As in git, a folder is removed with its last file. */
   async dropEmpty(): Promise<void> {
     for (const { path } of this.#out) await this.#dropAbove(path, 0);
   }
 
-  /** Empty folders above a file, down to those whose names are so long. */
+  /** Removes empty folders above a file, whose paths are longer than `least`. */
   async #dropAbove(path: TreePath, least: number): Promise<void> {
     for (let at = path.lastIndexOf("/"); at > least; at = path.lastIndexOf("/", at - 1)) {
       const folder = path.slice(0, at);
-      const facts = await this.#checkout.facts(folder);
+      const facts = await this.#checkout.stat(folder);
       if (!facts?.isDirectory() || !(await this.#checkout.removeFolder(folder))) break;
       this.#dropped.push({ path: folder, mode: Number(facts.mode) & 0o7777 });
     }
@@ -123,9 +123,9 @@ class Swap {
   }
 }
 
-const versionIn = (standing: Standing | undefined): string | undefined =>
+const versionIn = (standing: FileState | undefined): string | undefined =>
   standing && standing.kind !== "absent" ? standing.version : undefined;
 
-/** The permissions that a file had, executable or not as the merge says. */
+/** The file's old permissions, but executable or not as the merge says. */
 const modeLike = (before: number, isExecutable: boolean): number =>
   isExecutable ? before | ((before & 0o444) >> 2) : before & ~0o111;

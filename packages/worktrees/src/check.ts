@@ -1,11 +1,12 @@
-/** Runs a command of the user's between two merges, and says whether it was content.
- *  Invariant: it runs in a process group of its own without our keys, and ends with whoever waits for it; what it printed last is kept.
- *  Elsewhere: when it runs (merge.ts), who chose it (settings and the command line, never a repository). */
+/** Runs the user's check command after a merge.
+ *  Invariant: it runs in its own process group without our keys, and is killed when the caller aborts; the end of its output
+ *  is kept.
+ *  Elsewhere: when it runs (merge.ts). Settings or the command line choose the command, never a repository. */
 
 import { spawn } from "node:child_process";
 import { endStragglers, eraseKeysFromBlock, MARK, newMark, withoutProviderKeys } from "@prefork/guard/internal";
 
-export type Checked = { readonly ok: boolean; readonly output: string };
+export type CheckResult = { readonly ok: boolean; readonly output: string };
 
 export type CheckOptions = {
   readonly cwd: string;
@@ -14,12 +15,12 @@ export type CheckOptions = {
   readonly timeoutMs?: number; // default: 20 minutes
 };
 
-const KEPT = 4_000;
+const MAX_OUTPUT_CHARACTERS = 4_000;
 
-export const runCheck = (command: string, options: CheckOptions): Promise<Checked> => {
+export const runCheck = (command: string, options: CheckOptions): Promise<CheckResult> => {
   const { cwd, environment, signal, timeoutMs = 20 * 60_000 } = options;
-  if (signal?.aborted) return Promise.resolve({ ok: false, output: "interrupted before it began" });
-  const { promise, resolve } = Promise.withResolvers<Checked>();
+  if (signal?.aborted) return Promise.resolve({ ok: false, output: "interrupted before it started" });
+  const { promise, resolve } = Promise.withResolvers<CheckResult>();
   eraseKeysFromBlock();
   const mark = newMark();
   const child = spawn("/bin/bash", ["-c", command], {
@@ -29,32 +30,32 @@ export const runCheck = (command: string, options: CheckOptions): Promise<Checke
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
-  const heard = (chunk: Buffer): void => {
-    output = (output + chunk.toString()).slice(-KEPT);
+  const collect = (chunk: Buffer): void => {
+    output = (output + chunk.toString()).slice(-MAX_OUTPUT_CHARACTERS);
   };
-  child.stdout.on("data", heard);
-  child.stderr.on("data", heard);
+  child.stdout.on("data", collect);
+  child.stderr.on("data", collect);
   const stop = (why: string) => (): void => {
     output += `\n${why}`;
     try {
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch {
-      // it has ended by itself
+      // it has already ended
     }
     void endStragglers(mark);
   };
-  const timer = setTimeout(stop(`ended after ${timeoutMs / 1_000} s`), timeoutMs);
+  const timer = setTimeout(stop(`timed out after ${timeoutMs / 1_000} s`), timeoutMs);
   const interrupted = stop("interrupted");
   signal?.addEventListener("abort", interrupted, { once: true });
-  const done = (checked: Checked): void => {
+  const done = (checked: CheckResult): void => {
     clearTimeout(timer);
     signal?.removeEventListener("abort", interrupted);
     resolve(checked);
   };
   child.on("error", (error) => done({ ok: false, output: error.message }));
   child.on("close", (code) => {
-    const said = output.trim();
-    done({ ok: code === 0, output: said !== "" || code === 0 ? said : `it printed nothing, and ended with ${code}` });
+    const text = output.trim();
+    done({ ok: code === 0, output: text !== "" || code === 0 ? text : `it printed nothing and exited with ${code}` });
   });
   return promise;
 };

@@ -1,20 +1,20 @@
-/** Reading and changing single files of a checkout, by the names that git has for them.
- *  Invariant: a name is reached from the held top folder, one folder at a time and through no link; a file is put in place
- *  by renaming, so that it is there whole or not at all.
+/** Reads and changes single files of a checkout, by their git paths.
+ *  Invariant: a path is walked from the open top folder, one folder at a time and never through a symbolic link; a file is
+ *  put in place by renaming, so it is complete or absent.
  *  Elsewhere: which files (apply.ts, save.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
 import { mkdir, open, readlink, rename, rmdir, unlink } from "node:fs/promises";
 import { Folder } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
-import { bytesOf, type TreePath, toldPath } from "./git.ts";
+import { bytesOf, messagePath, type TreePath } from "./git.ts";
 
-/** What stands at a name. */
-export type Standing =
+/** What is at a path. */
+export type FileState =
   | { readonly kind: "absent" }
   | { readonly kind: "file" | "link"; readonly mode: number; readonly version: string; readonly mtimeMs: number };
 
-const ABSENT: Standing = { kind: "absent" };
+const ABSENT: FileState = { kind: "absent" };
 
 export const versionOf = ({ dev, ino, size, mtimeNs, mode }: BigIntStats): string =>
   [dev, ino, size, mtimeNs, mode].join(":");
@@ -30,18 +30,18 @@ export class Checkout implements AsyncDisposable {
     return new Checkout(await Folder.open(path));
   }
 
-  /** A folder is no file: absent. Throws where something stands there that git cannot hold. */
-  async look(path: TreePath): Promise<Standing> {
-    const facts = await this.facts(path);
+  /** A folder counts as absent. Throws for anything that git cannot store. */
+  async fileState(path: TreePath): Promise<FileState> {
+    const facts = await this.stat(path);
     if (facts === undefined || facts.isDirectory()) return ABSENT;
     const { mode, mtimeMs } = facts;
     const about = { mode: Number(mode) & 0o7777, version: versionOf(facts), mtimeMs: Number(mtimeMs) };
     if (facts.isSymbolicLink()) return { kind: "link", ...about };
     if (facts.isFile()) return { kind: "file", ...about };
-    throw new WorktreeError("changed-meanwhile", `${toldPath(path)} is no file`);
+    throw new WorktreeError("changed-meanwhile", `${messagePath(path)} is not a file`);
   }
 
-  async facts(path: TreePath): Promise<BigIntStats | undefined> {
+  async stat(path: TreePath): Promise<BigIntStats | undefined> {
     return this.#visit(path, (folder, name) => folder.look(name), { missing: undefined });
   }
 
@@ -53,13 +53,14 @@ export class Checkout implements AsyncDisposable {
     });
   }
 
-  /** The content of a file, piece by piece. */
+  /** The content of a file, in chunks. */
   async *pieces(path: TreePath, size: number): AsyncGenerator<Buffer> {
     await using file = await this.#visit(path, (folder, name) => open(folder.at(name), NO_FOLLOW));
     let left = size;
     while (left > 0) {
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(PIECE, left)));
-      if (bytesRead === 0) throw new WorktreeError("changed-meanwhile", `${toldPath(path)} was cut while it was read`);
+      if (bytesRead === 0)
+        throw new WorktreeError("changed-meanwhile", `${messagePath(path)} became shorter while it was read`);
       left -= bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
@@ -73,15 +74,16 @@ export class Checkout implements AsyncDisposable {
     });
   }
 
-  /** Puts a file of the same file system in place, making folders on the way. Gives the folders it made. */
+  /** Moves a file of the same file system to its place, and creates missing folders. Returns the folders it created. */
   async moveIn(from: string | Buffer, path: TreePath): Promise<readonly TreePath[]> {
     const made: TreePath[] = [];
     await this.#visit(
       path,
       async (folder, name) => {
-        const there = await folder.look(name);
-        if (there?.isDirectory()) await rmdir(folder.at(name)).catch(inTheWay(path));
-        else if (there) throw new WorktreeError("changed-meanwhile", `${toldPath(path)} came into being meanwhile`);
+        const existing = await folder.look(name);
+        if (existing?.isDirectory()) await rmdir(folder.at(name)).catch(refuseFolder(path));
+        else if (existing)
+          throw new WorktreeError("changed-meanwhile", `${messagePath(path)} was created in the meantime`);
         await folder.verify();
         await rename(from, folder.at(name));
       },
@@ -90,13 +92,13 @@ export class Checkout implements AsyncDisposable {
     return made;
   }
 
-  /** Puts a file of the same file system in place of whatever file stands there. */
+  /** Moves a file of the same file system to its place, replacing any file there. */
   async replace(from: string | Buffer, path: TreePath): Promise<void> {
     await this.#visit(
       path,
       async (folder, name) => {
-        const there = await folder.look(name);
-        if (there?.isDirectory()) await rmdir(folder.at(name)).catch(inTheWay(path));
+        const existing = await folder.look(name);
+        if (existing?.isDirectory()) await rmdir(folder.at(name)).catch(refuseFolder(path));
         await folder.verify();
         await rename(from, folder.at(name));
       },
@@ -109,7 +111,7 @@ export class Checkout implements AsyncDisposable {
       path,
       async (folder, name) => {
         await folder.verify();
-        await unlink(folder.at(name)).catch(unlessGone);
+        await unlink(folder.at(name)).catch(ignoreMissing);
       },
       { missing: undefined },
     );
@@ -122,7 +124,7 @@ export class Checkout implements AsyncDisposable {
     });
   }
 
-  /** Removes an empty folder. False where it is not empty, or none. */
+  /** Removes an empty folder. Returns false if it is not empty or does not exist. */
   async removeFolder(path: TreePath): Promise<boolean> {
     return this.#visit(
       path,
@@ -156,7 +158,7 @@ export class Checkout implements AsyncDisposable {
     await this.#top.close();
   }
 
-  async #visit<T>(path: TreePath, use: Visit<T>, how: Walk<T> = {}): Promise<T> {
+  async #visit<T>(path: TreePath, use: Visit<T>, how: VisitOptions<T> = {}): Promise<T> {
     const parts = path.split("/").map(bytesOf);
     const entered: Folder[] = [];
     try {
@@ -177,10 +179,10 @@ export class Checkout implements AsyncDisposable {
 
 type Visit<T> = (folder: Folder, name: Buffer) => Promise<T>;
 
-type Walk<T> = {
-  /** The answer where a folder of the way is not there. Without it that is an error. */
+type VisitOptions<T> = {
+  /** The result if a folder of the path does not exist. Without it, that is an error. */
   readonly missing?: T;
-  /** Folders that are not there are made, and noted here. */
+  /** Missing folders are created, and listed here. */
   readonly made?: TreePath[];
 };
 
@@ -191,7 +193,7 @@ const NO_FOLLOW = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLO
 const enter = async <T>(
   folder: Folder,
   name: Buffer,
-  how: Walk<T>,
+  how: VisitOptions<T>,
 ): Promise<{ readonly folder: Folder; readonly isMade: boolean } | undefined> => {
   try {
     return { folder: await folder.enter(name), isMade: false };
@@ -201,20 +203,20 @@ const enter = async <T>(
       await mkdir(folder.at(name));
       return { folder: await folder.enter(name), isMade: true };
     }
-    // A file or a link may stand there: then nothing is below it.
+    // If it is a file or a link, nothing is below it.
     if ("missing" in how && ["ENOENT", "ENOTDIR", "ELOOP"].includes(code)) return undefined;
     throw error;
   }
 };
 
-/** Only an empty folder gives way to a file. */
-const inTheWay =
+/** A file may replace only an empty folder. */
+const refuseFolder =
   (path: TreePath) =>
   (cause: unknown): never => {
-    const words = `${toldPath(path)}: a folder with other files in it stands in the way`;
-    throw new WorktreeError("changed-meanwhile", words, { cause });
+    const message = `${messagePath(path)}: a folder that contains other files is in the way`;
+    throw new WorktreeError("changed-meanwhile", message, { cause });
   };
 
-const unlessGone = (error: NodeJS.ErrnoException): void => {
+const ignoreMissing = (error: NodeJS.ErrnoException): void => {
   if (error.code !== "ENOENT") throw error;
 };

@@ -1,6 +1,6 @@
-/** Every way in which work on worktrees can say no, with a sentence for the user.
- *  Invariant: `reason` is a closed union; where one of these is thrown, everything is as it was before, or the sentence
- *  names the command that makes it so.
+/** The errors of this package, each with a message for the user.
+ *  Invariant: `reason` is a closed union; when one of these is thrown, nothing has changed, or the message names the command
+ *  that restores it.
  *  Elsewhere: conflicts are a result, not an error (merge-plan.ts). */
 
 export type WorktreeFault =
@@ -25,8 +25,8 @@ export class WorktreeError extends Error {
   }
 }
 
-/** "1 file", "2 files". */
-export const filesOf = (count: number): string => `${count} changed ${count === 1 ? "file" : "files"}`;
+/** "1 changed file", "2 changed files". */
+export const changedFilesText = (count: number): string => `${count} changed ${count === 1 ? "file" : "files"}`;
 
 const FULL = /No space left on device|Disk quota exceeded/;
 
@@ -34,18 +34,18 @@ export const isDiskFull = (error: unknown): boolean =>
   error instanceof Error &&
   (("code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT")) || FULL.test(error.message));
 
-/** An error of the system on the way to something, in words. */
-export const worktreeErrorOf = (error: unknown, doing: string): WorktreeError => {
+/** A WorktreeError for any error; `doing` says what was attempted. */
+export const toWorktreeError = (error: unknown, doing: string): WorktreeError => {
   if (error instanceof WorktreeError) return error;
-  const said = error instanceof Error ? error.message : String(error);
-  return new WorktreeError(isDiskFull(error) ? "disk-full" : "io", `${doing}: ${said}`, { cause: error });
+  const message = error instanceof Error ? error.message : String(error);
+  return new WorktreeError(isDiskFull(error) ? "disk-full" : "io", `${doing}: ${message}`, { cause: error });
 };
 
-/** Errors of the system as one of these; all else is passed on as it is. */
-export const inWords = async <T>(work: () => Promise<T>, doing: string): Promise<T> => {
+/** Turns system errors into a WorktreeError; other errors pass through. */
+export const withWorktreeErrors = async <T>(work: () => Promise<T>, doing: string): Promise<T> => {
   try {
     return await work();
   } catch (error) {
-    throw error instanceof Error && "syscall" in error ? worktreeErrorOf(error, doing) : error;
+    throw error instanceof Error && "syscall" in error ? toWorktreeError(error, doing) : error;
   }
 };

@@ -1,7 +1,7 @@
-/** @prefork/worktrees/internal: what our other packages share with this one. No promise is made about these names. */
+/** @prefork/worktrees/internal: names for our other packages. They may change at any time. */
 
 export { runCheck } from "./check.ts";
-export type { Created } from "./create.ts";
+export type { CreatedWorktree } from "./create.ts";
 export type { PointState, WorktreeState } from "./records.ts";
 export type { Snapshot, UntrackedLimit } from "./snapshot.ts";
 export type { Work } from "./work.ts";

@@ -1,40 +1,41 @@
-/** Brings the work of tasks back into the checkout, one after another.
- *  Invariant: nothing is touched before git has merged the trees and all that will be replaced is saved; a merge is there
- *  whole or not at all; what the checkout changed meanwhile is kept. Whatever stops the queue, what is told is how it is.
- *  Elsewhere: the merged tree (merge-plan.ts, resolve.ts), writing it (apply.ts), the way back (undo.ts), what would
- *  happen (preview.ts). */
+/** Merges the work of tasks into the checkout, one after another.
+ *  Invariant: nothing is touched before git has merged the trees and everything to be replaced is saved; a merge is applied
+ *  completely or not at all; changes made in the checkout since are kept. Outcomes state what really happened, whatever
+ *  stops the queue.
+ *  Elsewhere: the merged tree (merge-plan.ts, resolve.ts), writing it (apply.ts), undoing it (undo.ts), what would happen
+ *  (preview.ts). */
 
 import { shownName } from "@prefork/guard/internal";
 import { applyChanges } from "./apply.ts";
-import type { Checked } from "./check.ts";
-import type { Place } from "./create.ts";
-import { WorktreeError, worktreeErrorOf } from "./errors.ts";
-import { fieldsOf, type Steps, shownPath, type TreePath, toldPath } from "./git.ts";
-import { mustBeResolved } from "./hand-back.ts";
-import { type Change, type ConflictedFile, changesBetween, type MergePlan, planMerge } from "./merge-plan.ts";
+import type { CheckResult } from "./check.ts";
+import type { WorktreeContext } from "./create.ts";
+import { toWorktreeError, WorktreeError } from "./errors.ts";
+import { displayPath, fieldsOf, messagePath, type StepCallback, type TreePath } from "./git.ts";
+import { requireResolved } from "./hand-back.ts";
+import { type ConflictedFile, changesBetween, type FileChange, type MergePlan, planMerge } from "./merge-plan.ts";
 import type { Worktree, WorktreeTable } from "./records.ts";
-import { dropRefs, mustBeHere, savedRef } from "./refs.ts";
-import { mustBeReady } from "./repository.ts";
-import { type Choice, resolveConflicts } from "./resolve.ts";
-import { save } from "./save.ts";
+import { dropRefs, requireBase, savedRef } from "./refs.ts";
+import { requireReady } from "./repository.ts";
+import { type ConflictChoice, resolveConflicts } from "./resolve.ts";
+import { saveReplaced } from "./save.ts";
 import type { TreeReading } from "./snapshot.ts";
 import { undoPoint } from "./undo.ts";
-import { type Kept, keepWork } from "./work.ts";
+import { type KeptWork, keepWork } from "./work.ts";
 
-/** `stop`: the queue ends and nothing of this task is merged. `skip`: the same, and the queue goes on. */
-export type OnConflict = "stop" | "skip" | Choice;
+/** `stop`: do not merge this task, and stop the queue. `skip`: do not merge it, and continue with the next. */
+export type OnConflict = "stop" | "skip" | ConflictChoice;
 
 export type MergeOptions = {
   readonly onConflict?: OnConflict; // default: stop
-  /** Asked after each merge; a no takes that merge back and ends the queue. */
-  readonly check?: () => Promise<Checked>;
-  /** A merge that the check says no to stays. Default: false. */
+  /** Runs after each merge. If it fails, that merge is undone and the queue stops. */
+  readonly check?: () => Promise<CheckResult>;
+  /** Keep a merge whose check failed. Default: false. */
   readonly keepsFailed?: boolean;
-  /** Only tell what the whole queue would do; nothing is written, and no check runs. Default: false. */
+  /** Only return what the queue would do: nothing is written, and no check runs. Default: false. */
   readonly isPreview?: boolean;
-  /** What an undo of the whole counts as one. Default: all tasks of this call. */
+  /** Merges of one group can be undone together. Default: a new group for this call. */
   readonly group?: number;
-  readonly told?: (outcome: MergeOutcome) => void;
+  readonly onOutcome?: (outcome: MergeOutcome) => void;
   readonly signal?: AbortSignal;
 };
 
@@ -44,10 +45,10 @@ export type MergeOutcome = {
   /** Files of the checkout that were, or would be, changed. */
   readonly files: readonly string[];
   readonly conflicts: readonly ConflictedFile[];
-  /** Those of them that are left in the checkout for somebody to resolve; absent where there are none. */
+  /** Conflicts that are left in the checkout to be resolved; absent if there are none. */
   readonly unresolved?: readonly string[];
 } & (
-  | { readonly kind: "merged"; readonly point: number; readonly checked?: Checked }
+  | { readonly kind: "merged"; readonly point: number; readonly checked?: CheckResult }
   | { readonly kind: "would-merge" }
   | { readonly kind: "nothing-new" }
   | { readonly kind: "conflicts"; readonly isSkipped: boolean }
@@ -55,23 +56,23 @@ export type MergeOutcome = {
   | { readonly kind: "failed"; readonly reason: string }
 );
 
-export type Merging = Place & { readonly step: Steps };
+export type MergeContext = WorktreeContext & { readonly step: StepCallback };
 
-/** Stops at the first that could not be merged as chosen. */
+/** Stops at the first task that could not be merged. */
 export const mergeQueue = async (
-  merging: Merging,
+  merging: MergeContext,
   tasks: readonly string[],
   options: MergeOptions,
 ): Promise<readonly MergeOutcome[]> => {
   const { store } = merging;
   const group = options.group ?? nextGroup(await store.read());
-  return inOrder(tasks, options, (task) => mergeTask(merging, task, { ...options, group }));
+  return runInOrder(tasks, options, (task) => mergeTask(merging, task, { ...options, group }));
 };
 
-/** One after another, up to the first that ends the queue. */
-export const inOrder = async (
+/** One task after another, up to the first whose outcome stops the queue. */
+export const runInOrder = async (
   tasks: readonly string[],
-  { signal, told }: Pick<MergeOptions, "signal" | "told">,
+  { signal, onOutcome: told }: Pick<MergeOptions, "signal" | "onOutcome">,
   act: (task: string) => Promise<MergeOutcome>,
 ): Promise<readonly MergeOutcome[]> => {
   const outcomes: MergeOutcome[] = [];
@@ -90,53 +91,64 @@ export const nextGroup = ({ points }: WorktreeTable): number => Math.max(0, ...p
 const endsQueue = (outcome: MergeOutcome): boolean =>
   outcome.kind === "failed" || outcome.kind === "check-failed" || (outcome.kind === "conflicts" && !outcome.isSkipped);
 
-type Grouped = MergeOptions & { readonly group: number };
+type GroupedOptions = MergeOptions & { readonly group: number };
 
-const mergeTask = (merging: Merging, task: string, options: Grouped): Promise<MergeOutcome> =>
-  orFailed(task, async () => {
-    const worktree = await mergeable(merging, (await merging.store.read()).worktrees.get(task), task);
+const mergeTask = (merging: MergeContext, task: string, options: GroupedOptions): Promise<MergeOutcome> =>
+  catchFailure(task, async () => {
+    const worktree = await requireMergeable(merging, (await merging.store.read()).worktrees.get(task), task);
     return merging.store.scratch((scratch) => mergeWorktree(merging, worktree, { ...options, scratch }));
   });
 
-export const orFailed = async (task: string, act: () => Promise<MergeOutcome>): Promise<MergeOutcome> => {
+export const catchFailure = async (task: string, act: () => Promise<MergeOutcome>): Promise<MergeOutcome> => {
   try {
     return await act();
   } catch (error) {
     const about = { task, label: "", files: [], conflicts: [] };
-    return { ...about, kind: "failed", reason: worktreeErrorOf(error, task).message };
+    return { ...about, kind: "failed", reason: toWorktreeError(error, task).message };
   }
 };
 
-/** The worktree, where its work can be merged here and now. */
-export const mergeable = async (place: Place, worktree: Worktree | undefined, task: string): Promise<Worktree> => {
-  if (!worktree) throw new WorktreeError("unknown-task", `there is no worktree of ${task} here`);
-  mustBeMergeable(worktree, place);
-  await mustBeHere(place.repository, worktree);
-  await mustBeReady(place.repository);
+/** The worktree; throws if its work cannot be merged here and now. */
+export const requireMergeable = async (
+  place: WorktreeContext,
+  worktree: Worktree | undefined,
+  task: string,
+): Promise<Worktree> => {
+  if (!worktree) throw new WorktreeError("unknown-task", `${task} has no worktree here`);
+  requireMergeableState(worktree, place);
+  await requireBase(place.repository, worktree);
+  await requireReady(place.repository);
   return worktree;
 };
 
-const mustBeMergeable = ({ task, state, top }: Worktree, { repository }: Place): void => {
+const requireMergeableState = ({ task, state, top }: Worktree, { repository }: WorktreeContext): void => {
   if (state.kind === "working" || state.kind === "creating")
-    throw new WorktreeError("busy", `${task} is still at work; wait until it has ended, or stop it`);
+    throw new WorktreeError(
+      "busy",
+      `${task} is still working; wait until it ends, or stop it (prefork tasks stop ${task})`,
+    );
   if (state.kind === "gone") throw new WorktreeError("unknown-task", `the worktree of ${task} was removed`);
   if (top !== repository.top)
-    throw new WorktreeError("not-ready", `${task} branched off from ${top}; merge it there (--cwd ${top})`);
+    throw new WorktreeError("not-ready", `${task} started from ${top}; merge it there (--cwd ${top})`);
 };
 
-type Here = Grouped & { readonly scratch: string };
+type ScratchOptions = GroupedOptions & { readonly scratch: string };
 
-const mergeWorktree = async (merging: Merging, worktree: Worktree, options: Here): Promise<MergeOutcome> => {
+const mergeWorktree = async (
+  merging: MergeContext,
+  worktree: Worktree,
+  options: ScratchOptions,
+): Promise<MergeOutcome> => {
   const kept = await keepWork(merging, worktree, `Kept before ${worktree.task} was merged\n`);
   const { tip } = kept;
   const { about, plan, changes, isOpen } = await planWork(merging, { worktree, kept }, options);
   if (isOpen) return { ...about, kind: "conflicts", isSkipped: options.onConflict === "skip" };
   if (changes.length === 0) {
-    await noteMerged(merging, { worktree, tip, ...options });
+    await recordNothingNew(merging, { worktree, tip, ...options });
     return { ...about, kind: "nothing-new" };
   }
-  const point = await bringIn(merging, { worktree, tip, plan, changes, ...options });
-  return checked(merging, { ...about, kind: "merged", point }, options);
+  const point = await applyMerge(merging, { worktree, tip, plan, changes, ...options });
+  return runMergeCheck(merging, { ...about, kind: "merged", point }, options);
 };
 
 export type PlannedWork = {
@@ -144,65 +156,65 @@ export type PlannedWork = {
   readonly plan: MergePlan;
   /** The checkout's tree after the merge. */
   readonly tree: string;
-  readonly changes: readonly Change[];
-  /** There are conflicts, and none are to come into the checkout. */
+  readonly changes: readonly FileChange[];
+  /** There are conflicts, and the caller did not choose how to resolve them. */
   readonly isOpen: boolean;
 };
 
-type Planning = {
+type WorkInput = {
   readonly worktree: Worktree;
-  readonly kept: Pick<Kept, "tip" | "tree" | "baseTree" | "isOnBase">;
-  /** The checkout, where it is not to be read. */
+  readonly kept: Pick<KeptWork, "tip" | "tree" | "baseTree" | "isOnBase">;
+  /** The checkout, if it should not be read again. */
   readonly now?: TreeReading | undefined;
 };
 
-/** What a merge of this work makes of the checkout, with conflicts resolved as chosen. Only objects are written. */
+/** What the checkout would be after merging this work, with conflicts resolved as chosen. Writes only git objects. */
 export const planWork = async (
-  { repository }: Pick<Place, "repository">,
-  { worktree, kept, now }: Planning,
+  { repository }: Pick<WorktreeContext, "repository">,
+  { worktree, kept, now }: WorkInput,
   { onConflict = "stop", scratch }: Pick<MergeOptions, "onConflict"> & { readonly scratch: string },
 ): Promise<PlannedWork> => {
   const { task, label, base } = worktree;
-  await mustBeResolved(repository, worktree, kept.tree);
+  await requireResolved(repository, worktree, kept.tree);
   const plan = await planMerge({ repository }, { ...kept, task, base, now }, scratch);
-  const conflicts = plan.conflicts.map(({ path, kind }) => ({ path: shownPath(path), kind }));
+  const conflicts = plan.conflicts.map(({ path, kind }) => ({ path: displayPath(path), kind }));
   const choice = onConflict === "stop" || onConflict === "skip" ? undefined : onConflict;
   const hasConflicts = conflicts.length > 0;
   const tree = hasConflicts && choice ? await resolveConflicts(repository, plan, { choice, task, scratch }) : plan.tree;
   const changes = await changesBetween(repository, plan.now.tree, tree);
   const unresolved = choice === "markers" && hasConflicts ? { unresolved: conflicts.map(({ path }) => path) } : {};
-  const about = { task, label, conflicts, files: changes.map(({ path }) => shownPath(path)), ...unresolved };
+  const about = { task, label, conflicts, files: changes.map(({ path }) => displayPath(path)), ...unresolved };
   return { about, plan, tree, changes, isOpen: hasConflicts && !choice };
 };
 
-type Bringing = Here & {
+type ApplyInput = ScratchOptions & {
   readonly worktree: Worktree;
   readonly tip: string;
   readonly plan: MergePlan;
-  readonly changes: readonly Change[];
+  readonly changes: readonly FileChange[];
 };
 
-const nextPoint = async ({ store }: Place): Promise<number> =>
+const nextPoint = async ({ store }: WorktreeContext): Promise<number> =>
   Math.max(0, ...(await store.read()).points.map(({ point }) => point)) + 1;
 
-const bringIn = async (merging: Merging, bringing: Bringing): Promise<number> => {
+const applyMerge = async (merging: MergeContext, bringing: ApplyInput): Promise<number> => {
   const { repository, store, step } = merging;
   const { worktree, tip, plan, changes, group, scratch } = bringing;
   const point = await nextPoint(merging);
-  const saved = await save(repository, changes, { point, tip, absent: plan.now.absent });
-  await mustBeUnchanged(merging, plan, changes);
+  const saved = await saveReplaced(repository, changes, { point, tip, absent: plan.now.absent });
+  await requireUnchanged(merging, plan, changes);
   const { task, top } = worktree;
   await store.append({
     ...{ kind: "merging", point, by: store.self, task, group, top, tip },
     ...{ files: changes.length, saved: saved.commit },
   });
-  const conflicts = plan.conflicts.map(({ path }) => shownPath(path));
-  const noted = (): Promise<void> => store.append({ kind: "merged", point, conflicts });
+  const conflicts = plan.conflicts.map(({ path }) => displayPath(path));
+  const record = (): Promise<void> => store.append({ kind: "merged", point, conflicts });
   try {
-    await applyChanges(repository, { point, changes, saved, scratch, step, noted });
+    await applyChanges(repository, { point, changes, saved, scratch, step, record });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    // Where this cannot be noted either, whoever comes next finds that all is as it was.
+    // If this record fails, too, the next repair finds that nothing changed.
     await store
       .append({ kind: "not-merged", point, reason })
       .then(() => dropRefs(repository, [{ ref: savedRef(point) }]))
@@ -212,23 +224,23 @@ const bringIn = async (merging: Merging, bringing: Bringing): Promise<number> =>
   return point;
 };
 
-/** Since the trees were merged, and up to here, nobody has written to what will be replaced. */
-const mustBeUnchanged = async (
-  { repository }: Place,
+/** Throws if a file to be replaced has changed since the trees were merged. */
+const requireUnchanged = async (
+  { repository }: WorktreeContext,
   { now }: MergePlan,
-  changes: readonly Change[],
+  changes: readonly FileChange[],
 ): Promise<void> => {
   const git = repository.git.indexed(now.index);
   const changed = new Set<TreePath>(fieldsOf(await git.out(["ls-files", "-z", "--modified", "--deleted"])));
   const [path] = changes.flatMap((change) => (changed.has(change.path) ? [change.path] : []));
   if (path !== undefined)
-    throw new WorktreeError("changed-meanwhile", `${toldPath(path)} was changed meanwhile; nothing was merged`);
+    throw new WorktreeError("changed-meanwhile", `${messagePath(path)} changed during the merge; nothing was merged`);
 };
 
-/** All of it stands in the checkout already: there is nothing to save, and nothing to take back. */
-const noteMerged = async (
-  merging: Merging,
-  { worktree: { task, top }, tip, group }: Grouped & { readonly worktree: Worktree; readonly tip: string },
+/** The checkout already has all of it, so there is nothing to save and nothing to undo. */
+const recordNothingNew = async (
+  merging: MergeContext,
+  { worktree: { task, top }, tip, group }: GroupedOptions & { readonly worktree: Worktree; readonly tip: string },
 ): Promise<void> => {
   const { store } = merging;
   const point = await nextPoint(merging);
@@ -236,8 +248,8 @@ const noteMerged = async (
   await store.append({ kind: "merged", point, conflicts: [] });
 };
 
-const checked = async (
-  merging: Merging,
+const runMergeCheck = async (
+  merging: MergeContext,
   outcome: Extract<MergeOutcome, { kind: "merged" }>,
   { check, keepsFailed = false }: MergeOptions,
 ): Promise<MergeOutcome> => {
@@ -253,13 +265,13 @@ const checked = async (
     keepsFailed ||
     (await undoPoint(merging, outcome.point, {}).then(
       () => false,
-      () => true, // the check changed what was merged: it stays, and undo tells which files
+      () => true, // the check changed merged files: the merge is kept, and undo names the files
     ));
   return { ...outcome, kind: "check-failed", output, isKept };
 };
 
-/** Whatever a command says of them: files with conflicts in them are not checked work. */
-const unresolvedCheck = (files: readonly string[]): Checked => ({
+/** Files with conflicts in them never pass a check. */
+const unresolvedCheck = (files: readonly string[]): CheckResult => ({
   ok: false,
   output: `the check was not run: conflicts are left in ${files.map(shownName).join(", ")}`,
 });

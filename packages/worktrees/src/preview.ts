@@ -1,36 +1,36 @@
-/** What would a queue of merges do, one after another?
- *  Invariant: nothing is written that stays: no ref, no record, no repair, no object of the repository; each merge builds
- *  on what those before it would have made of the checkout, and the preview ends where the queue would.
- *  Elsewhere: merging for real (merge.ts). */
+/** What would a queue of merges do?
+ *  Invariant: nothing permanent is written: no ref, no record, no repair, no object in the repository. Each merge builds on
+ *  the result of those before it, and the preview stops where the queue would.
+ *  Elsewhere: real merges (merge.ts). */
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { livenessOf } from "@prefork/guard/internal";
-import type { Place } from "./create.ts";
+import type { WorktreeContext } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
-import { inOrder, type MergeOptions, type MergeOutcome, mergeable, orFailed, planWork } from "./merge.ts";
+import { catchFailure, type MergeOptions, type MergeOutcome, planWork, requireMergeable, runInOrder } from "./merge.ts";
 import type { Worktree, WorktreeTable } from "./records.ts";
 import type { TreeReading } from "./snapshot.ts";
 import type { WorktreeStore } from "./store.ts";
 import { readWork } from "./work.ts";
 
 export const previewQueue = async (
-  { repository, store }: Place,
+  { repository, store }: WorktreeContext,
   tasks: readonly string[],
   options: MergeOptions,
 ): Promise<readonly MergeOutcome[]> => {
   const table = await store.read();
-  mustBeWhole(table, { repository, store });
+  requireNoHalfMerge(table, { repository, store });
   return store.scratch(async (scratch) => {
     const objects = join(scratch, "objects");
     await mkdir(objects, { mode: 0o700 });
     const git = repository.git.writingTo(objects, join(repository.commonDir, "objects"));
-    const place: Place = { store, repository: { ...repository, git } };
+    const place: WorktreeContext = { store, repository: { ...repository, git } };
     let now: TreeReading | undefined;
-    return inOrder(tasks, options, (task) =>
-      orFailed(task, async () => {
+    return runInOrder(tasks, options, (task) =>
+      catchFailure(task, async () => {
         const folder = join(scratch, `merge-${task}`);
-        const worktree = await mergeable(place, afterRepair(table.worktrees.get(task), store), task);
+        const worktree = await requireMergeable(place, afterRepair(table.worktrees.get(task), store), task);
         await mkdir(folder, { mode: 0o700 });
         const kept = await readWork(place, worktree, folder);
         const planned = await planWork(place, { worktree, kept, now }, { ...options, scratch: folder });
@@ -43,22 +43,22 @@ export const previewQueue = async (
   });
 };
 
-/** A merge that is half done stands between the files as they are and as they will be. */
-const mustBeWhole = ({ points }: WorktreeTable, { repository, store }: Place): void => {
+/** While a merge is half done, the files are neither in the old nor in the new state. */
+const requireNoHalfMerge = ({ points }: WorktreeTable, { repository, store }: WorktreeContext): void => {
   const halfDone = points.find(
     ({ state, top }) => (state === "merging" || state === "undoing") && top === repository.top,
   );
   if (!halfDone) return;
   const { point, task, by } = halfDone;
   if (livenessOf(by, store.self) !== "dead")
-    throw new WorktreeError("busy", `merge ${point} (${task}) is under way in this checkout; try again`);
+    throw new WorktreeError("busy", `merge ${point} (${task}) is in progress in this checkout; try again`);
   throw new WorktreeError(
     "not-ready",
-    `merge ${point} (${task}) was interrupted in this checkout; prefork worktrees repair takes it back first`,
+    `merge ${point} (${task}) was interrupted in this checkout; run prefork worktrees repair first`,
   );
 };
 
-/** As a repair would leave it: a merge repairs before it begins. */
+/** The worktree after a repair, because a real merge repairs first. */
 const afterRepair = (worktree: Worktree | undefined, store: WorktreeStore): Worktree | undefined => {
   if (!worktree || !store.isAbandoned(worktree)) return worktree;
   const isKept = worktree.state.kind === "working";

@@ -1,29 +1,28 @@
-/** An index of ours made from a checkout's, and put in its place.
- *  Invariant: a copy never makes a file look unchanged that is not; an index is replaced the way git does it, by whoever
- *  holds its lock.
- *  Elsewhere: what is done with a copy (snapshot.ts). */
+/** Copies a checkout's index, and replaces an index.
+ *  Invariant: a copy never makes a changed file look unchanged; an index is replaced as git does it, under its lock.
+ *  Elsewhere: what a copy is used for (snapshot.ts). */
 
 import { chmod, link, lstat, rename, stat, unlink, utimes, writeFile } from "node:fs/promises";
 import { readBounded } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
 
-const MOST_BYTES = 1 << 30;
+const MAX_INDEX_BYTES = 1 << 30;
 
-/** Git takes a file for unchanged that is older than the index. A copy is younger than its original, so it is given the
- *  age of the original, and a little more: then files that changed in the same moment are read. */
+/** Git assumes that a file older than the index is unchanged. A copy would be newer than the original, so it gets the
+ *  original's time and a little less: then files that changed in the same moment are read. */
 export const copyIndex = async (from: string, to: string): Promise<void> => {
   const facts = await lstat(from).catch(() => undefined);
   if (!facts) return; // nothing was ever added
-  // A pipe in its place would keep one of the few threads that open files waiting for ever.
-  const content = await readBounded(from, MOST_BYTES);
+  // A pipe in its place would block one of the few threads that open files.
+  const content = await readBounded(from, MAX_INDEX_BYTES);
   if (content === undefined || !facts.isFile())
-    throw new WorktreeError("not-ready", `${from} is no plain file, or too large`);
+    throw new WorktreeError("not-ready", `${from} is not a regular file, or is too large`);
   await writeFile(to, content, { mode: 0o600 });
   const age = Math.max(1, Math.floor(facts.mtimeMs / 1_000));
   await utimes(to, age, age);
 };
 
-/** False where git itself is at work on it. The lock comes whole, with a name beside it that tells whose it is. */
+/** False if git itself holds the lock. Our lock is linked from a file of ours, so that a crash leaves it recognisable. */
 export const putIndex = async (index: string, content: Buffer): Promise<boolean> => {
   await dropOurLock(index);
   const [lock, ours] = [`${index}.lock`, `${index}${OURS}`];
@@ -43,7 +42,7 @@ export const putIndex = async (index: string, content: Buffer): Promise<boolean>
   }
 };
 
-/** After a crash. A lock of git's own stays. */
+/** After a crash. A lock of git itself stays. */
 export const dropOurLock = async (index: string): Promise<void> => {
   const [lock, ours] = await Promise.all(
     [`${index}.lock`, `${index}${OURS}`].map((path) => lstat(path).catch(() => undefined)),

@@ -1,12 +1,12 @@
-/** What was begun with worktrees and what came of it, as lines that only grow, and what they add up to. Pure.
- *  Invariant: a line stands before its effect, so that whatever a crash left is known from the lines alone; a line that
- *  nobody understands is kept and skipped.
- *  Elsewhere: the file (store.ts), looking at what is really there (repair.ts). */
+/** The append-only records of what was started with worktrees and how it ended, and the table that they add up to. Pure.
+ *  Invariant: a record is written before its effect, so that the records alone tell what a crash interrupted; an unknown
+ *  record is kept and skipped.
+ *  Elsewhere: the file (store.ts), comparing it with reality (repair.ts). */
 
 import type { LockHolder } from "@prefork/guard/internal";
 import type { TreePath } from "./git.ts";
 
-/** How work on a task ended, in the words of its task. */
+/** How the task ended. */
 export type WorkEnd = string;
 
 export type WorktreeRecord = { readonly at: number } & (
@@ -14,29 +14,29 @@ export type WorktreeRecord = { readonly at: number } & (
       readonly kind: "creating";
       readonly task: string;
       readonly by: LockHolder;
-      /** Tells this one apart from another of the same name. */
+      /** Distinguishes it from another worktree of the same name. */
       readonly nonce: string;
       readonly label: string;
-      /** Its place among those that were started with it. */
+      /** Its position among the tasks that started together. */
       readonly order?: number;
-      /** The snapshot that it shares with those. Absent in lists of earlier versions. */
+      /** The snapshot that they share. Absent in records of earlier versions. */
       readonly family?: string;
       readonly session?: string;
-      /** The checkout it branches off from, and the folder in it that the agent worked in, relative. */
+      /** The checkout that it starts from, and the relative folder in it where the agent worked. */
       readonly top: string;
       readonly folder: string;
       readonly path: string;
       readonly branch: string;
       readonly base: string;
     }
-  /** `ignored`: files that git does not keep, and that its agent did not make. */
+  /** `ignored`: ignored files that its agent did not create. */
   | {
       readonly kind: "created";
       readonly task: string;
       readonly ignored: readonly TreePath[];
       readonly leftOut: readonly string[];
     }
-  /** It was set up for its agent. */
+  /** Its setup for the agent is done. */
   | { readonly kind: "ready"; readonly task: string; readonly ignored: readonly TreePath[] }
   | { readonly kind: "not-created"; readonly task: string; readonly reason: string }
   /** Its agent works in it again. */
@@ -49,7 +49,7 @@ export type WorktreeRecord = { readonly at: number } & (
       readonly files: number;
       readonly end: WorkEnd;
     }
-  /** From now on it builds on this state of the checkout, which its work conflicted with in these files. */
+  /** It now builds on this state of the checkout, with which its work conflicted in these files. */
   | {
       readonly kind: "based";
       readonly task: string;
@@ -62,19 +62,19 @@ export type WorktreeRecord = { readonly at: number } & (
       readonly point: number;
       readonly by: LockHolder;
       readonly task: string;
-      /** Merges of one command. */
+      /** Merges of one command share a group. */
       readonly group: number;
       readonly top: string;
       readonly tip: string;
       readonly files: number;
-      /** The commit with all that the merge replaces. */
+      /** The commit with everything that the merge replaces. */
       readonly saved: string;
     }
   | { readonly kind: "merged"; readonly point: number; readonly conflicts: readonly string[] }
   | { readonly kind: "not-merged"; readonly point: number; readonly reason: string }
-  /** A command of the user's looks at what was merged; and what it said, or that nobody heard it. */
+  /** The user's check of a merge starts, and its result: yes, no, or nothing if it was interrupted. */
   | { readonly kind: "checking"; readonly point: number; readonly by: LockHolder }
-  | { readonly kind: "checked"; readonly point: number; readonly said: CheckSaid }
+  | { readonly kind: "checked"; readonly point: number; readonly said: CheckAnswer }
   | { readonly kind: "undoing"; readonly point: number; readonly by: LockHolder }
   | { readonly kind: "undone"; readonly point: number }
   | { readonly kind: "not-undone"; readonly point: number; readonly reason: string }
@@ -95,31 +95,31 @@ export type WorktreeState =
 
 export type Worktree = Omit<Creating, "kind" | "by" | "at"> & {
   readonly createdAt: number;
-  /** The base it was made with: those that started together share it. */
+  /** The base it was created with; tasks that started together share it. */
   readonly origin: string;
   readonly state: WorktreeState;
-  /** What it has come to. Undefined before its first end. */
+  /** Its last commit. Undefined until it ends for the first time. */
   readonly tip?: string;
   readonly files: number;
-  /** The tip that stands in the checkout, where one does. */
+  /** The tip that was merged into the checkout, if one was. */
   readonly mergedTip?: string;
   readonly leftOut: readonly string[];
-  /** Ignored files that were there before its agent. */
+  /** Ignored files that existed before its agent started. */
   readonly ignored: readonly TreePath[];
   /** Files whose conflicts were handed back to its agent. */
   readonly conflicted: readonly TreePath[];
 };
 
-export type CheckSaid = "yes" | "no" | "nothing";
+export type CheckAnswer = "yes" | "no" | "nothing";
 
 export type PointState = "merging" | "merged" | "not-merged" | "undoing" | "undone" | "dropped";
 
-/** One merge, and the way back from it. */
+/** One merge, which can be undone. */
 export type MergePoint = Omit<Extract<WorktreeRecord, { kind: "merging" }>, "kind"> & {
   readonly state: PointState;
   readonly conflicts: readonly string[];
-  /** Where a command of the user's was to look at it. */
-  readonly check?: CheckSaid | "running";
+  /** The result of the user's check, if there was one. */
+  readonly check?: CheckAnswer | "running";
 };
 
 export type WorktreeTable = {
@@ -131,16 +131,16 @@ type Drafts = { readonly worktrees: Map<string, Worktree>; readonly points: Map<
 
 export const tableOf = (records: Iterable<WorktreeRecord>): WorktreeTable => {
   const table: Drafts = { worktrees: new Map(), points: new Map() };
-  for (const record of records) enter(table, record);
+  for (const record of records) applyRecord(table, record);
   return { worktrees: table.worktrees, points: [...table.points.values()] };
 };
 
-const enter = (table: Drafts, record: WorktreeRecord): void => {
+const applyRecord = (table: Drafts, record: WorktreeRecord): void => {
   switch (record.kind) {
     case "creating": {
       const { kind: _kind, by, at, ...facts } = record;
-      const there = table.worktrees.get(record.task);
-      if (there && there.state.kind !== "gone") return; // it came second
+      const existing = table.worktrees.get(record.task);
+      if (existing && existing.state.kind !== "gone") return; // another one was first
       const state = { kind: "creating", by } as const;
       table.worktrees.set(record.task, {
         ...facts,
@@ -198,9 +198,9 @@ const stepPoint = ({ points, worktrees }: Drafts, record: PointRecord): void => 
   if (record.kind === "undone") worktrees.set(point.task, { ...rest, state: afterUndo(rest, point) });
 };
 
-/** One that was removed because it was merged holds its work again, on its branch alone. */
+/** A worktree that was removed after its merge has unmerged work again, on its branch only. */
 const afterUndo = ({ state }: Pick<Worktree, "state">, { saved }: MergePoint): WorktreeState =>
-  state.kind === "gone" && saved !== "" ? { kind: "finished", end: "merge taken back" } : state;
+  state.kind === "gone" && saved !== "" ? { kind: "finished", end: "merge undone" } : state;
 
 type TaskRecord = Exclude<WorktreeRecord, PointRecord | { kind: "creating" | "merging" | "checking" | "checked" }>;
 
@@ -234,6 +234,6 @@ const stepWorktree = (worktree: Worktree, record: TaskRecord): Worktree => {
   }
 };
 
-/** Does it hold work that stands nowhere else? */
+/** Does it hold work that is nowhere else? */
 export const isUnmerged = ({ tip, mergedTip, files, state }: Worktree): boolean =>
   state.kind !== "gone" && (state.kind !== "finished" || (files > 0 && tip !== mergedTip));

@@ -1,17 +1,17 @@
-/** Which repository is this, and can work branch off from it now?
- *  Invariant: asks and changes nothing; a repository that is in the middle of something is refused with the way out.
- *  Elsewhere: how git is run (git.ts), what is taken from it (snapshot.ts). */
+/** Which repository is this, and can worktrees be created from it now?
+ *  Invariant: read-only; during a merge, a rebase or the like it refuses, with the command that helps.
+ *  Elsewhere: how git is run (git.ts), reading its state (snapshot.ts). */
 
 import { access, lstat, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { readBounded } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
-import { Git, type Steps } from "./git.ts";
+import { Git, type StepCallback } from "./git.ts";
 import { mustBePlain } from "./plain-repository.ts";
 
 export type Repository = {
-  /** Runs at the top, with everything switched off that could start a program. */
+  /** Runs at the top folder, with everything switched off that could start a program. */
   readonly git: Git;
   /** The checkout's top folder, canonical. */
   readonly top: string;
@@ -21,61 +21,61 @@ export type Repository = {
   readonly index: string;
   /** Undefined before the first commit. */
   readonly head: string | undefined;
-  /** The name of no object, as long as names are here. */
+  /** The all-zero object name, as long as object names in this repository. */
   readonly noObject: string;
-  /** Contents that a filter would change, were it run: told, because those files stand as they are stored. */
+  /** Filters that are switched off, so that their files appear as git stores them. */
   readonly filters: readonly string[];
-  /** Of git: those of this repository, and those of its user that count in it. */
+  /** Git settings of this repository, and those of its user that apply to it. */
   readonly settings: Settings;
   readonly user: Settings;
-  /** The text that the settings were read from; undefined where it names other files. */
-  readonly written: string | undefined;
+  /** The text of the configuration files; undefined if it includes other files. */
+  readonly configText: string | undefined;
 };
 
-/** Keys of git's configuration, with the value that counts. */
+/** Keys of git's configuration, with the effective value. */
 type Settings = Readonly<Record<string, string>>;
 
 /** Settings may name a file that git would wait for. */
 const ANSWER_MS = 30_000;
 
-const BARE = "this repository is bare: it has no files to work on; start in a checkout of it";
-const NONE = "this folder is in no git repository; worktrees need one (git init)";
+const BARE = "this repository is bare and has no files; start in a checkout of it";
+const NONE = "this folder is not in a git repository, which worktrees need (git init)";
 
-/** `environment`: of the user, whose own settings of git count. */
+/** `environment`: the user's, whose own git settings apply. */
 export type RepositoryOptions = {
-  readonly step?: Steps;
+  readonly step?: StepCallback;
   readonly environment?: Readonly<Record<string, string | undefined>>; // default: the process's
-  /** The same repository as it was read before: what cannot have changed since is not asked again. */
-  readonly before?: Pick<Repository, "user" | "settings" | "written">;
+  /** The same repository as read before: what cannot have changed is not read again. */
+  readonly before?: Pick<Repository, "user" | "settings" | "configText">;
 };
 
 export const openRepository = async (cwd: string, options: RepositoryOptions = {}): Promise<Repository> => {
   const plain = Git.in(cwd, options.step);
   const asked = await plain.ask([...PLACES, "--is-bare-repository", "--show-object-format", "HEAD^{commit}"], {
-    may: [0, 128], // there may be no commit yet
+    okCodes: [0, 128], // there may be no commit yet
     limitMs: ANSWER_MS,
   });
   const [top = "", gitDir = "", commonDir = "", index = "", bare, format, head = ""] = asked.out.toString().split("\n");
-  if (bare !== "false") throw new WorktreeError("no-repository", refusalOf(asked.complaint, bare === "true"));
-  if (top !== (await topAbove(await realpath(cwd))))
-    throw new WorktreeError("not-ready", "the repository says that its files lie elsewhere (core.worktree)");
+  if (bare !== "false") throw new WorktreeError("no-repository", refusalText(asked.errorText, bare === "true"));
+  if (top !== (await findTop(await realpath(cwd))))
+    throw new WorktreeError("not-ready", "the repository sets core.worktree, so its files are elsewhere");
   await mustBePlain({ gitDir, commonDir, index });
-  const written = await writtenIn([join(commonDir, "config"), join(gitDir, "config.worktree")]);
+  const written = await readConfigText([join(commonDir, "config"), join(gitDir, "config.worktree")]);
   const { before } = options;
-  const isKnown = before !== undefined && written !== undefined && written === before.written;
+  const isKnown = before !== undefined && written !== undefined && written === before.configText;
   const settings = isKnown ? before.settings : await settingsOf(plain);
   const user = before?.user ?? (await userSettings(plain, options));
   return {
-    git: plain.configured({ ...countingIn(settings, user), ...switchedOff(settings) }).at(top),
-    ...{ top, gitDir, commonDir, index, settings, user, written },
+    git: plain.configured({ ...effectiveSettings(settings, user), ...disabledPrograms(settings) }).at(top),
+    ...{ top, gitDir, commonDir, index, settings, user, configText: written },
     head: /^[0-9a-f]{40,64}$/.test(head) ? head : undefined,
     noObject: "0".repeat(format === "sha256" ? 64 : 40),
     filters: Object.keys(settings).flatMap((key) => /^filter\.(.*)\.(?:clean|smudge|process)$/s.exec(key)?.[1] ?? []),
   };
 };
 
-/** Undefined where they include other files, or are no plain files. */
-const writtenIn = async (files: readonly string[]): Promise<string | undefined> => {
+/** Undefined if they include other files, or are not regular files. */
+const readConfigText = async (files: readonly string[]): Promise<string | undefined> => {
   const texts = await Promise.all(files.map(plainText));
   return texts.some((text) => text === undefined || /include/i.test(text)) ? undefined : texts.join("\0");
 };
@@ -86,17 +86,17 @@ const plainText = async (file: string): Promise<string | undefined> => {
   const facts = await lstat(file).catch(() => undefined);
   if (facts === undefined) return "";
   if (!facts.isFile()) return undefined;
-  return (await readBounded(file, MOST_SETTINGS_BYTES))?.toString("latin1"); // else git says what is wrong with it
+  return (await readBounded(file, MOST_SETTINGS_BYTES))?.toString("latin1"); // otherwise git reports what is wrong
 };
 
-/** Where git begins to look, whatever a repository says of itself. */
-const topAbove = async (folder: string): Promise<string | undefined> => {
+/** The top folder as git finds it, whatever the repository's settings say. */
+const findTop = async (folder: string): Promise<string | undefined> => {
   const isTop = await lstat(join(folder, ".git")).then(
     () => true,
     () => false,
   );
   if (isTop) return folder;
-  return folder === "/" ? undefined : topAbove(dirname(folder));
+  return folder === "/" ? undefined : findTop(dirname(folder));
 };
 
 const PLACES: readonly string[] = [
@@ -109,7 +109,7 @@ const PLACES: readonly string[] = [
   "index",
 ];
 
-const refusalOf = (complaint: string, isBare: boolean): string => {
+const refusalText = (complaint: string, isBare: boolean): string => {
   if (isBare || /bare repository|must be run in a work tree/.test(complaint)) return BARE;
   if (/not a git repository/.test(complaint)) return NONE;
   return `git cannot read this repository: ${complaint.trim().split("\n")[0]}`;
@@ -125,20 +125,20 @@ export const settingsOf = async (git: Git): Promise<Settings> => {
   );
 };
 
-/** Of an answer with -z, as text: settings are handed to git again in its environment, which is text. */
+/** Fields of a git output with -z, as text: settings are passed back to git in its environment, which is text. */
 const textsOf = (out: Buffer): readonly string[] => out.toString().split("\0").slice(0, -1);
 
-/** Do these settings say other things in another checkout, or on another branch? Files may be included under conditions,
- *  and single checkouts have settings of their own where the repository says so. */
+/** Could these settings differ in another checkout, or on another branch? Files can be included conditionally, and a
+ *  checkout can have its own settings. */
 export const dependOnCheckout = (settings: Settings): boolean =>
   Object.keys(settings).some((key) => key === "extensions.worktreeconfig" || /^include(?:if)?\./.test(key));
 
-/** Stands for bytes that are no text. */
+/** Replaces bytes that are not valid text. */
 const NO_TEXT = "\ufffd";
 
-/** An empty command is no filter, and a driver that fails leaves a conflict. What cannot be named in the environment as it
- *  is named in the file would stay as it is. */
-export const switchedOff = (settings: Settings): Settings => {
+/** An empty command disables a filter, and a merge driver that fails leaves a conflict. A name that cannot be written in
+ *  the environment could not be disabled, so it is refused. */
+export const disabledPrograms = (settings: Settings): Settings => {
   const off = offIn(settings);
   const unnamed = Object.keys(off).find((key) => key.includes(NO_TEXT));
   if (unnamed !== undefined)
@@ -151,20 +151,20 @@ const offIn = (settings: Settings): Settings =>
     Object.keys(settings).flatMap((key): readonly (readonly [string, string])[] => {
       if (/^filter\..*\.(clean|smudge|process)$/s.test(key)) return [[key, ""]];
       if (/^filter\..*\.required$/s.test(key)) return [[key, "false"]];
-      // Later gits run hooks that settings name, wherever the folder of hooks is.
+      // Newer versions of git run hooks that settings name, in addition to those in the hooks folder.
       const hook = /^(hook\..*)\.[^.]*$/s.exec(key)?.[1];
       if (hook !== undefined) return [[`${hook}.enabled`, "false"]];
       return /^merge\..*\.driver$/s.test(key) ? [[key, "false"]] : [];
     }),
   );
 
-/** How lines end is for the repository to say, where it does. */
-export const countingIn = (settings: Settings, user: Settings): Settings =>
+/** The repository's own setting for line endings overrides the user's. */
+export const effectiveSettings = (settings: Settings, user: Settings): Settings =>
   Object.fromEntries(
     Object.entries(user).filter(([key]) => !/^core\.(autocrlf|eol|safecrlf)$/.test(key) || !(key in settings)),
   );
 
-/** What a person has said for all repositories about line ends and about files to leave out: none of it starts anything. */
+/** The user's global settings for line endings and ignored files. None of them starts a program. */
 const USERS = /^core\.(autocrlf|eol|safecrlf|excludesfile|attributesfile)$/;
 
 const userSettings = async (git: Git, { environment = process.env }: RepositoryOptions): Promise<Settings> => {
@@ -181,7 +181,7 @@ const userSettings = async (git: Git, { environment = process.env }: RepositoryO
   const asked = await git
     .at("/")
     .in(own)
-    .ask(words, { may: [0, 1, 128], limitMs: ANSWER_MS });
+    .ask(words, { okCodes: [0, 1, 128], limitMs: ANSWER_MS });
   const fields = textsOf(asked.out);
   const found: Record<string, string> = {};
   for (let at = 0; at + 1 < fields.length; at += 2) {
@@ -196,13 +196,13 @@ const userSettings = async (git: Git, { environment = process.env }: RepositoryO
   };
 };
 
-const isThere = (path: string): Promise<boolean> =>
+const exists = (path: string): Promise<boolean> =>
   access(path).then(
     () => true,
     () => false,
   );
 
-const UNDER_WAY: readonly (readonly [file: string, what: string, out: string])[] = [
+const IN_PROGRESS: readonly (readonly [file: string, what: string, command: string])[] = [
   ["rebase-merge", "a rebase", "git rebase --continue or --abort"],
   ["rebase-apply", "a rebase or git am", "git rebase --continue or --abort (git am --abort)"],
   ["MERGE_HEAD", "a merge", "git commit or git merge --abort"],
@@ -210,10 +210,10 @@ const UNDER_WAY: readonly (readonly [file: string, what: string, out: string])[]
   ["REVERT_HEAD", "a revert", "git revert --continue or --abort"],
 ];
 
-/** Throws while something is under way in the checkout that a copy could not go on with. Conflicts are seen when its files
+/** Throws during a merge, a rebase or the like, which a worktree could not continue. Conflicts are found when the files
  *  are read. */
-export const mustBeReady = async ({ gitDir }: Repository): Promise<void> => {
-  for (const [file, what, out] of UNDER_WAY)
-    if (await isThere(join(gitDir, file)))
-      throw new WorktreeError("not-ready", `${what} is under way in this checkout; end it first (${out})`);
+export const requireReady = async ({ gitDir }: Repository): Promise<void> => {
+  for (const [file, what, command] of IN_PROGRESS)
+    if (await exists(join(gitDir, file)))
+      throw new WorktreeError("not-ready", `${what} is in progress in this checkout; finish it first (${command})`);
 };

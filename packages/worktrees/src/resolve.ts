@@ -1,6 +1,6 @@
-/** A merged tree in place of one with conflicts, as somebody has chosen.
- *  Invariant: what both sides changed without touching each other is kept from both; only what cannot be kept together is
- *  taken from one side, or stands between markers.
+/** Resolves the conflicts of a merged tree as the caller chose.
+ *  Invariant: changes of both sides that do not conflict are kept; only conflicting parts are taken from one side, or put
+ *  between markers.
  *  Elsewhere: finding conflicts (merge-plan.ts). */
 
 import { writeFile } from "node:fs/promises";
@@ -10,35 +10,35 @@ import type { Conflict, MergePlan, TreeEntry } from "./merge-plan.ts";
 import { branchOf } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 
-/** How conflicts come into the checkout: between markers, or from one side. */
-export type Choice = "markers" | "mine" | "theirs";
+/** Both sides between markers, or one side only. */
+export type ConflictChoice = "markers" | "mine" | "theirs";
 
-export type Resolving = {
-  readonly choice: Choice;
+export type ResolveOptions = {
+  readonly choice: ConflictChoice;
   readonly task: string;
-  /** A folder of ours. */
+  /** A scratch folder. */
   readonly scratch: string;
 };
 
 export const resolveConflicts = async (
   repository: Repository,
   plan: MergePlan,
-  { choice, task, scratch }: Resolving,
+  { choice, task, scratch }: ResolveOptions,
 ): Promise<string> => {
   const git = repository.git.indexed(join(scratch, "resolved"));
   await git.out(["read-tree", plan.tree]);
   const lines: string[] = [];
   for (const conflict of plan.conflicts) {
-    const entry = await resolved(repository, { plan, conflict, choice, task, scratch });
+    const entry = await resolveOne(repository, { plan, conflict, choice, task, scratch });
     lines.push(`${entry ? `${entry.mode} ${entry.id}` : `0 ${repository.noObject}`}\t${conflict.path}`);
   }
   await git.out(["update-index", "-z", "--index-info"], { input: inputOf(lines) });
   return git.line(["write-tree"]);
 };
 
-type One = Resolving & { readonly plan: MergePlan; readonly conflict: Conflict };
+type OneConflict = ResolveOptions & { readonly plan: MergePlan; readonly conflict: Conflict };
 
-const resolved = async (repository: Repository, one: One): Promise<TreeEntry | undefined> => {
+const resolveOne = async (repository: Repository, one: OneConflict): Promise<TreeEntry | undefined> => {
   const { plan, conflict, choice } = one;
   const whole = async (tree: string): Promise<TreeEntry | undefined> => entryIn(repository, tree, conflict.path);
   if (isText(conflict)) {
@@ -55,10 +55,10 @@ type TextConflict = Conflict & { readonly mine: TreeEntry; readonly theirs: Tree
 const isText = (conflict: Conflict): conflict is TextConflict =>
   [conflict.mine, conflict.theirs].every((side) => side?.mode.startsWith("100")) && conflict.base?.mode !== "120000";
 
-/** Undefined where the contents are no text. */
+/** Undefined for binary contents. */
 const mergeFile = async (
   { git }: Repository,
-  { conflict, choice, task, scratch }: One,
+  { conflict, choice, task, scratch }: OneConflict,
 ): Promise<string | undefined> => {
   const sides = [conflict.mine, conflict.base, conflict.theirs];
   const files = ["mine", "base", "theirs"].map((name) => join(scratch, name));
@@ -69,9 +69,9 @@ const mergeFile = async (
   const labels = ["your checkout", "before both", branchOf(task)].flatMap((label) => ["-L", label]);
   const side = choice === "markers" ? [] : [choice === "mine" ? "--ours" : "--theirs"];
   const { code, out } = await git.ask(["merge-file", "-p", "-q", ...side, ...labels, ...files], {
-    may: Array.from({ length: 256 }, (_, at) => at),
+    okCodes: Array.from({ length: 256 }, (_, at) => at),
   });
-  if (code > 127) return undefined; // 255: not text
+  if (code > 127) return undefined; // 255: binary
   return git.line(["hash-object", "-w", "--no-filters", "--stdin"], { input: out });
 };
 

@@ -1,45 +1,45 @@
-/** What a merge is about to replace, kept so that it can be put back exactly.
- *  Invariant: contents are kept as their bytes, whatever git would make of them, with modes, times and the folders
- *  around; they hang on a ref before the first file changes. Putting back twice is the same as once.
- *  Elsewhere: replacing (apply.ts), when (merge.ts, undo.ts). */
+/** Saves what a merge is about to replace, and restores it exactly.
+ *  Invariant: contents are saved byte for byte, without git's conversions, with modes, times and folders; a ref keeps them
+ *  before the first file changes. Restoring is idempotent.
+ *  Elsewhere: replacing (apply.ts), when to save and restore (merge.ts, undo.ts). */
 
 import { lutimes, mkdir, open, readdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { Checkout, type Standing } from "./checkout.ts";
+import { Checkout, type FileState } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
-import { type TreePath, toldPath } from "./git.ts";
-import type { Change, TreeEntry } from "./merge-plan.ts";
+import { messagePath, type TreePath } from "./git.ts";
+import type { FileChange, TreeEntry } from "./merge-plan.ts";
 import { savedRef } from "./refs.ts";
 import type { Repository } from "./repository.ts";
-import { dropStage, stageOf } from "./stage.ts";
+import { dropStage, stageFolder } from "./stage.ts";
 
 export type SavedFile = {
   readonly path: TreePath;
-  readonly before: Standing;
-  /** As the merge leaves it. */
+  readonly before: FileState;
+  /** The file after the merge. */
   readonly after: TreeEntry | undefined;
 };
 
-export type Saved = {
+export type SavedState = {
   readonly commit: string;
   readonly files: readonly SavedFile[];
-  /** Folders above the files: those that were there, with their modes. */
+  /** Folders above the files, with their modes; without a mode if they did not exist. */
   readonly folders: readonly { readonly path: TreePath; readonly mode: number | undefined }[];
 };
 
-type Manifest = Omit<Saved, "commit">;
+type Manifest = Omit<SavedState, "commit">;
 
-/** Reads everything that these changes replace, and hangs it on the ref of this point. */
-export const save = async (
+/** Saves everything that these changes replace, under the ref of this undo point. */
+export const saveReplaced = async (
   repository: Repository,
-  changes: readonly Change[],
+  changes: readonly FileChange[],
   { point, tip, absent }: { readonly point: number; readonly tip: string; readonly absent: ReadonlySet<TreePath> },
-): Promise<Saved> => {
+): Promise<SavedState> => {
   await using checkout = await Checkout.open(repository.top);
   const files: SavedFile[] = [];
   for (const { path, before, after } of changes) {
-    const standing = await checkout.look(path);
-    mustBe(path, standing, absent.has(path) ? undefined : before);
+    const standing = await checkout.fileState(path);
+    requireKind(path, standing, absent.has(path) ? undefined : before);
     files.push({ path, before: standing, after });
   }
   const manifest: Manifest = { files, folders: await foldersOf(checkout, files) };
@@ -47,7 +47,7 @@ export const save = async (
   const words = ["fast-import", "--quiet", "--done", "--force", "--date-format=now"];
   const reports = await crashReports(repository);
   try {
-    const commit = await repository.git.line(words, { input: importOf({ checkout, manifest, ref, tip }) });
+    const commit = await repository.git.line(words, { input: importStream({ checkout, manifest, ref, tip }) });
     return { ...manifest, commit };
   } catch (error) {
     for (const name of await crashReports(repository))
@@ -56,26 +56,26 @@ export const save = async (
   }
 };
 
-/** What git leaves where it could not store something. */
+/** Crash reports that git leaves when it cannot store something. */
 const crashReports = async ({ gitDir }: Repository): Promise<readonly string[]> =>
   (await readdir(gitDir)).filter((name) => name.startsWith("fast_import_crash_"));
 
-const mustBe = (path: TreePath, standing: Standing, before: TreeEntry | undefined): void => {
+const requireKind = (path: TreePath, standing: FileState, before: TreeEntry | undefined): void => {
   const kind = before === undefined ? "absent" : before.mode === "120000" ? "link" : "file";
   if (standing.kind === kind) return;
-  const what = kind === "absent" ? "a file that git ignores stands in the way" : "it was changed meanwhile";
-  throw new WorktreeError("changed-meanwhile", `${toldPath(path)}: ${what}; nothing was merged`);
+  const what = kind === "absent" ? "an ignored file is in the way" : "it changed during the merge";
+  throw new WorktreeError("changed-meanwhile", `${messagePath(path)}: ${what}; nothing was merged`);
 };
 
-const foldersOf = async (checkout: Checkout, files: readonly SavedFile[]): Promise<Saved["folders"]> => {
+const foldersOf = async (checkout: Checkout, files: readonly SavedFile[]): Promise<SavedState["folders"]> => {
   const paths = new Set<TreePath>();
   for (const { path } of files)
     for (let at = path.indexOf("/"); at > 0; at = path.indexOf("/", at + 1)) paths.add(path.slice(0, at));
-  // A folder may stand where a file is to come.
-  for (const { path } of files) if ((await checkout.facts(path))?.isDirectory()) paths.add(path);
+  // A folder may be where the merge puts a file.
+  for (const { path } of files) if ((await checkout.stat(path))?.isDirectory()) paths.add(path);
   const folders: { path: TreePath; mode: number | undefined }[] = [];
   for (const path of [...paths].sort()) {
-    const facts = await checkout.facts(path);
+    const facts = await checkout.stat(path);
     folders.push({ path, mode: facts?.isDirectory() ? Number(facts.mode) & 0o7777 : undefined });
   }
   return folders;
@@ -85,12 +85,12 @@ type Import = {
   readonly checkout: Checkout;
   readonly manifest: Manifest;
   readonly ref: string;
-  /** What is merged: kept as long as the way back is. */
+  /** The merged commit, which is kept as long as the undo point. */
   readonly tip: string;
 };
 
-/** One commit with the files by number and the list of what is what. */
-async function* importOf({ checkout, manifest, ref, tip }: Import): AsyncGenerator<Buffer> {
+/** One commit with numbered files and a manifest. */
+async function* importStream({ checkout, manifest, ref, tip }: Import): AsyncGenerator<Buffer> {
   const names: string[] = [];
   for (const [at, { path, before }] of manifest.files.entries()) {
     if (before.kind === "absent") continue;
@@ -120,22 +120,26 @@ function* blob(mark: number, content: Buffer): Generator<Buffer> {
   yield NEWLINE;
 }
 
-export const readSaved = async ({ git }: Repository, commit: string): Promise<Saved> => {
-  const { code, out } = await git.ask(["cat-file", "blob", `${commit}:manifest.json`], { may: [0, 128] });
+export const readSaved = async ({ git }: Repository, commit: string): Promise<SavedState> => {
+  const { code, out } = await git.ask(["cat-file", "blob", `${commit}:manifest.json`], { okCodes: [0, 128] });
   if (code !== 0)
     throw new WorktreeError(
       "unknown-task",
-      "what this merge replaced is not in this repository any more; it cannot be taken back",
+      "the content that this merge replaced is no longer in this repository, so it cannot be undone",
     );
   return { ...(JSON.parse(out.toString()) as Manifest), commit };
 };
 
-/** What differs now, with its contents on the disk and ready to be put in place. */
-export type Restoring = { readonly stage: string; readonly changed: readonly number[] };
+/** The files that differ now, with their saved contents on disk, ready to be moved into place. */
+export type PreparedRestore = { readonly stage: string; readonly changed: readonly number[] };
 
-/** Writes everything that is to be put back, and changes nothing yet. */
-export const prepareBack = async (repository: Repository, saved: Saved, point: number): Promise<Restoring> => {
-  const stage = join(await stageOf(repository, point), "back");
+/** Writes the saved contents next to the checkout, without changing it yet. */
+export const prepareRestore = async (
+  repository: Repository,
+  saved: SavedState,
+  point: number,
+): Promise<PreparedRestore> => {
+  const stage = join(await stageFolder(repository, point), "back");
   await using checkout = await Checkout.open(repository.top);
   const changed: number[] = [];
   for (const [at, file] of saved.files.entries()) if (!(await isUntouched(checkout, file))) changed.push(at);
@@ -152,7 +156,7 @@ export const prepareBack = async (repository: Repository, saved: Saved, point: n
       for (const [order, at] of batch.entries()) {
         const { before } = saved.files[at] ?? NOTHING;
         const content = contents[order];
-        if (before.kind !== "absent" && content) await writeStanding(join(stage, String(at)), content, before);
+        if (before.kind !== "absent" && content) await writeFileState(join(stage, String(at)), content, before);
       }
     }
   } catch (error) {
@@ -162,15 +166,15 @@ export const prepareBack = async (repository: Repository, saved: Saved, point: n
   return { stage, changed };
 };
 
-/** Puts it in place. Gives the paths that differed. */
-export const putBack = async (
+/** Moves the contents into place. Returns the paths that differed. */
+export const restoreFiles = async (
   repository: Repository,
-  saved: Saved,
-  { stage, changed }: Restoring,
+  saved: SavedState,
+  { stage, changed }: PreparedRestore,
 ): Promise<readonly TreePath[]> => {
   await using checkout = await Checkout.open(repository.top);
   const files = changed.map((at) => ({ at, ...(saved.files[at] ?? NOTHING) }));
-  // What was not there goes first: a file may stand where a folder was.
+  // New files are removed first, because one may be where a folder was.
   for (const { path, before } of files) if (before.kind === "absent") await checkout.remove(path);
   await restoreFolders(checkout, saved);
   for (const { at, path, before } of files)
@@ -178,16 +182,16 @@ export const putBack = async (
   return files.map(({ path }) => path);
 };
 
-/** Folders as they were, with their modes. */
-export const restoreFolders = async (checkout: Checkout, { folders }: Saved): Promise<void> => {
+/** Restores folders with their modes. */
+export const restoreFolders = async (checkout: Checkout, { folders }: SavedState): Promise<void> => {
   for (const { path, mode } of folders.toReversed()) if (mode === undefined) await checkout.removeFolder(path);
   for (const { path, mode } of folders) if (mode !== undefined) await checkout.makeFolder(path, mode);
 };
 
-const writeStanding = async (
+const writeFileState = async (
   path: string,
   content: Buffer,
-  { kind, mode, mtimeMs }: Extract<Standing, { mode: number }>,
+  { kind, mode, mtimeMs }: Extract<FileState, { mode: number }>,
 ): Promise<void> => {
   if (kind === "link") await symlink(content, path);
   else {
@@ -203,17 +207,17 @@ const BATCH = 200;
 const NOTHING: SavedFile = { path: "", before: { kind: "absent" }, after: undefined };
 
 const isUntouched = async (checkout: Checkout, { path, before }: SavedFile): Promise<boolean> => {
-  const now = await checkout.look(path).catch(() => undefined);
+  const now = await checkout.fileState(path).catch(() => undefined);
   if (now?.kind === "absent" || before.kind === "absent") return now?.kind === before.kind;
   return now?.version === before.version;
 };
 
-/** Files that are there, and whose contents are not those that were saved. */
-export const unlikeBefore = async (repository: Repository, saved: Saved): Promise<readonly SavedFile[]> => {
+/** Existing files whose contents differ from what was saved. */
+export const findChangedFiles = async (repository: Repository, saved: SavedState): Promise<readonly SavedFile[]> => {
   await using checkout = await Checkout.open(repository.top);
   const unlike: SavedFile[] = [];
   for (const [at, file] of saved.files.entries()) {
-    const now = await checkout.look(file.path).catch(() => undefined);
+    const now = await checkout.fileState(file.path).catch(() => undefined);
     if (now === undefined || now.kind === "absent" || (await isUntouched(checkout, file))) continue;
     const [content] =
       file.before.kind === now.kind ? await blobsOf(repository, [`${saved.commit}:files/${at}`]) : [undefined];
@@ -222,7 +226,7 @@ export const unlikeBefore = async (repository: Repository, saved: Saved): Promis
   return unlike;
 };
 
-/** Several objects by one git. */
+/** Reads several objects with one git process. */
 const blobsOf = async ({ git }: Repository, names: readonly string[]): Promise<readonly Buffer[]> => {
   if (names.length === 0) return [];
   const out = await git.out(["cat-file", "--batch"], { input: names.map((name) => `${name}\n`).join("") });
@@ -230,7 +234,7 @@ const blobsOf = async ({ git }: Repository, names: readonly string[]): Promise<r
   for (let at = 0; at < out.length; ) {
     const end = out.indexOf(10, at);
     const [, kind = "", size = ""] = out.subarray(at, end).toString().split(" ");
-    if (kind !== "blob") throw new WorktreeError("git", `what was saved is gone: ${out.subarray(at, end)}`);
+    if (kind !== "blob") throw new WorktreeError("git", `a saved object is missing: ${out.subarray(at, end)}`);
     const from = end + 1;
     blobs.push(out.subarray(from, from + Number(size)));
     at = from + Number(size) + 1;

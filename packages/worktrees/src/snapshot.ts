@@ -1,7 +1,7 @@
-/** What stands in a checkout now, as a tree and as a commit that nobody sees.
- *  Invariant: the checkout is only read: the index used is a copy, and nothing but objects is added to the repository.
- *  What is ignored stays behind; what is left out for its size is named.
- *  Elsewhere: which repository (repository.ts), the ref that holds the commit (create.ts). */
+/** The current state of a checkout as a tree, and as a commit on no branch.
+ *  Invariant: the checkout is only read: git uses a copy of the index, and only objects are added to the repository.
+ *  Ignored files are not included; files that are too large are listed.
+ *  Elsewhere: which repository (repository.ts), the ref that keeps the commit (create.ts). */
 
 import { randomUUID } from "node:crypto";
 import { lstat } from "node:fs/promises";
@@ -9,49 +9,49 @@ import { join } from "node:path";
 import { protectedWhenMissing } from "@prefork/guard/internal";
 import { Checkout } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
-import { bytesOf, fieldsOf, inputOf, type TreePath, toldPath } from "./git.ts";
+import { bytesOf, fieldsOf, inputOf, messagePath, type TreePath } from "./git.ts";
 import { copyIndex } from "./private-index.ts";
 import type { Repository } from "./repository.ts";
 
 export type UntrackedLimit = {
   /** All untracked files together. Default: 64 MiB. */
   readonly bytes?: number;
-  /** What becomes of them over that: all is refused, or the largest stay behind. Default: refuse. */
+  /** Above the limit: refuse, or leave out the largest files. Default: refuse. */
   readonly over?: "refuse" | "leave-out";
 };
 
 export type TreeReading = {
   readonly tree: string;
-  /** Untracked, and not in the tree: too large, or a repository of its own. */
+  /** Untracked files that are not in the tree: too large, or nested repositories. */
   readonly leftOut: readonly TreePath[];
-  /** In the tree, and by the user's will not among the files (a sparse checkout). */
+  /** In the tree, but deliberately not among the files (a sparse checkout). */
   readonly absent: ReadonlySet<TreePath>;
-  /** Folders that are repositories of their own, by the index. */
+  /** Submodules, according to the index. */
   readonly modules: readonly TreePath[];
-  /** The index that the tree was written from, with fresh facts of every file. */
+  /** The index that the tree was written from, with fresh file stats. */
   readonly index: string;
 };
 
 export type Snapshot = TreeReading & {
-  /** Tells it apart from another of the same state, taken in the same second. */
+  /** Distinguishes it from another snapshot of the same state in the same second. */
   readonly id: string;
   readonly commit: string;
   readonly head: string | undefined;
 };
 
-/** As it stands, whatever that is. */
+/** Everything, without limits. */
 export const EVERYTHING: ReadOptions = { bytes: Number.POSITIVE_INFINITY, takesConflicts: true };
 
 const DEFAULT_BYTES = 64 * 1024 * 1024;
 
 export type ReadOptions = UntrackedLimit & {
-  /** Files with conflicts are taken as they stand. Default: they are refused. */
+  /** Take files with conflicts as they are. Default: refuse them. */
   readonly takesConflicts?: boolean;
-  /** These where they are files, whether git ignores them or not. */
+  /** Include these files, even if git ignores them. */
   readonly also?: readonly TreePath[];
 };
 
-/** `scratch`: a file that does not exist yet, in a folder of ours. */
+/** `scratch`: the path of a new file in a scratch folder. */
 export const readTree = async (
   repository: Repository,
   scratch: string,
@@ -59,10 +59,10 @@ export const readTree = async (
 ): Promise<TreeReading> => {
   await copyIndex(repository.index, scratch);
   const git = repository.git.indexed(scratch);
-  const listed = await listedIn(git);
-  if (!options.takesConflicts) mustBeResolved(listed.unmerged);
-  const absent = await unmark(repository, git, listed);
-  const changed = await changedIn(git);
+  const listed = await listIndex(git);
+  if (!options.takesConflicts) requireNoConflicts(listed.unmerged);
+  const absent = await clearMarks(repository, git, listed);
+  const changed = await listChanged(git);
   const placeholders = await placeholdersIn(repository.top, listed.untracked);
   const files = listed.untracked.filter((path) => !path.endsWith("/") && !placeholders.has(path));
   const over = await overLimit(repository.top, files, options);
@@ -70,7 +70,7 @@ export const readTree = async (
     await git.out(["update-index", "-z", "--index-info"], {
       input: inputOf(changed.gone.map((path) => `0 ${repository.noObject}\t${path}`)),
     });
-  const named = await filesAmong(repository.top, options.also ?? []);
+  const named = await existingFiles(repository.top, options.also ?? []);
   const written = [...new Set([...changed.there, ...files.filter((path) => !over.has(path)), ...named])];
   if (written.length > 0)
     await git.out(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], { input: inputOf(written) });
@@ -79,19 +79,19 @@ export const readTree = async (
   return { tree, index: scratch, absent, modules: listed.modules, leftOut };
 };
 
-type Listed = {
+type IndexListing = {
   readonly untracked: readonly TreePath[];
   readonly unmerged: readonly TreePath[];
   readonly modules: readonly TreePath[];
-  /** Marked by the user: not among the files, or not to be looked at. */
+  /** Marked by the user: skip-worktree, or assume-unchanged. */
   readonly skipped: readonly TreePath[];
   readonly assumed: readonly TreePath[];
 };
 
-/** A letter each; then mode, name of the object and stage of those that the index has. */
+/** A status letter; for tracked files also mode, object name and stage. */
 const LISTED = /^(?<tag>\S) (?:(?<mode>\d{6}) [0-9a-f]{40,64} (?<stage>\d)\t)?(?<path>.*)$/s;
 
-const listedIn = async (git: Repository["git"]): Promise<Listed> => {
+const listIndex = async (git: Repository["git"]): Promise<IndexListing> => {
   const words = ["ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard"];
   const found = fieldsOf(await git.out(words)).map((line) => LISTED.exec(line)?.groups ?? {});
   const those = (is: (one: (typeof found)[number]) => boolean): readonly TreePath[] =>
@@ -105,25 +105,25 @@ const listedIn = async (git: Repository["git"]): Promise<Listed> => {
   };
 };
 
-const mustBeResolved = (unmerged: readonly TreePath[]): void => {
+const requireNoConflicts = (unmerged: readonly TreePath[]): void => {
   if (unmerged.length === 0) return;
   const more = unmerged.length > 3 ? ` and ${unmerged.length - 3} more` : "";
-  const words = `this checkout has conflicts that are not resolved: ${unmerged.slice(0, 3).map(toldPath).join(", ")}${more}`;
-  throw new WorktreeError("not-ready", `${words}; resolve them and git add them first`);
+  const problem = `this checkout has unresolved conflicts: ${unmerged.slice(0, 3).map(messagePath).join(", ")}${more}`;
+  throw new WorktreeError("not-ready", `${problem}; resolve and git add them first`);
 };
 
-/** Files that a person told git not to look at are looked at in the copy of the index: what is there counts. Gives those
- *  that are not there and are not to be. */
-const unmark = async (
+/** Clears the marks that keep git from checking files, in the copy of the index. Returns the files that are deliberately
+ *  absent. */
+const clearMarks = async (
   { top, settings }: Repository,
   git: Repository["git"],
-  { skipped, assumed }: Listed,
+  { skipped, assumed }: IndexListing,
 ): Promise<ReadonlySet<TreePath>> => {
   const absent = new Set(skipped);
   if (settings["core.sparsecheckout"] !== "true") {
-    // In a sparse checkout git itself takes the mark from those that are there.
+    // In a sparse checkout git itself clears the mark of files that exist.
     await using checkout = await Checkout.open(top);
-    for (const path of skipped) if (await checkout.facts(path)) absent.delete(path);
+    for (const path of skipped) if (await checkout.stat(path)) absent.delete(path);
   }
   const marked = [
     ["--no-skip-worktree", skipped.filter((path) => !absent.has(path))],
@@ -151,7 +151,7 @@ export const takeSnapshot = async (
 };
 
 const MESSAGE =
-  "The checkout as it was when work branched off from it\n\nMade by prefork; it is in no branch of yours. See docs/worktrees.md.\n";
+  "The checkout when work started from it\n\nCreated by prefork; it is on none of your branches. See docs/worktrees.md.\n";
 
 export const commitTree = (
   { git }: Pick<Repository, "git">,
@@ -160,7 +160,7 @@ export const commitTree = (
 ): Promise<string> =>
   git.line(["commit-tree", tree, ...(parent === undefined ? [] : ["-p", parent]), "-F", "-"], { input: message });
 
-const changedIn = async (git: Repository["git"]): Promise<{ readonly gone: string[]; readonly there: string[] }> => {
+const listChanged = async (git: Repository["git"]): Promise<{ readonly gone: string[]; readonly there: string[] }> => {
   const how = ["-z", "--name-status", "--no-renames", "--ignore-submodules=all", "--no-ext-diff"];
   const fields = fieldsOf(await git.out(["diff-files", ...how]));
   const changed = { gone: [] as string[], there: [] as string[] };
@@ -179,10 +179,10 @@ const overLimit = async (
   if (total <= bytes) return new Set();
   const largest = sized.toSorted((a, b) => b.size - a.size);
   if (over === "refuse") {
-    const shown = largest.slice(0, 3).map(({ path, size }) => `${toldPath(path)} (${megabytes(size)})`);
+    const shown = largest.slice(0, 3).map(({ path, size }) => `${messagePath(path)} (${megabytes(size)})`);
     throw new WorktreeError(
       "too-large",
-      `untracked files have ${megabytes(total)}, and ${megabytes(bytes)} are copied at most: ${shown.join(", ")}. ` +
+      `untracked files take ${megabytes(total)}, and the limit is ${megabytes(bytes)}: ${shown.join(", ")}. ` +
         "Ignore or commit them, raise worktrees.untrackedMegabytes in your settings, or set worktrees.largeFiles to leave-out",
     );
   }
@@ -214,7 +214,7 @@ const sizesOf = async (
   return sized;
 };
 
-/** What a sandbox puts where a protected name is missing, and leaves behind when it is killed: nobody's work. */
+/** Placeholders for missing protected names, which a killed sandbox leaves behind. They are nobody's work. */
 const placeholdersIn = async (top: string, untracked: readonly TreePath[]): Promise<ReadonlySet<TreePath>> => {
   const found = new Set<TreePath>();
   for (const path of untracked.filter((name) => protectedWhenMissing.includes(name))) {
@@ -224,11 +224,12 @@ const placeholdersIn = async (top: string, untracked: readonly TreePath[]): Prom
   return found;
 };
 
-const filesAmong = async (top: string, paths: readonly TreePath[]): Promise<readonly TreePath[]> => {
+const existingFiles = async (top: string, paths: readonly TreePath[]): Promise<readonly TreePath[]> => {
   if (paths.length === 0) return [];
   await using checkout = await Checkout.open(top);
   const found: TreePath[] = [];
-  for (const path of paths) if ((await checkout.look(path).catch(() => ABSENT)).kind !== "absent") found.push(path);
+  for (const path of paths)
+    if ((await checkout.fileState(path).catch(() => ABSENT)).kind !== "absent") found.push(path);
   return found;
 };
 

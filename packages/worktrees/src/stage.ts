@@ -1,21 +1,21 @@
-/** A folder for files on their way into a checkout, or out of it.
- *  Invariant: on the file system of the checkout, so that renaming is all it takes, and where git does not look.
+/** A staging folder for files on their way into or out of a checkout.
+ *  Invariant: it is on the file system of the checkout, so that files are moved by renaming, and git does not see it.
  *  Elsewhere: who uses it (apply.ts, save.ts). */
 
 import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Repository } from "./repository.ts";
 
-export const stageOf = async ({ gitDir, top }: Repository, point: number): Promise<string> => {
+export const stageFolder = async ({ gitDir, top }: Repository, point: number): Promise<string> => {
   const [own, files] = await Promise.all([lstat(gitDir), lstat(top)]);
   return own.dev === files.dev ? join(gitDir, `prefork-stage-${point}`) : join(top, `.prefork-stage-${point}`);
 };
 
-/** Also after a crash. What it held is in the saved commit, or in the work that was merged. */
+/** Safe after a crash: its content is also in the saved commit, or in the merged work. */
 export const dropStage = async (repository: Repository, point: number): Promise<void> =>
-  rm(await stageOf(repository, point), { recursive: true, force: true });
+  rm(await stageFolder(repository, point), { recursive: true, force: true });
 
-/** Those of a merge or an undo that had not begun. Call it alone. */
+/** Drops the staging folders of merges and undos that never started. Call it with the lock. */
 export const dropStages = async ({ gitDir, top }: Repository): Promise<void> => {
   for (const [folder, name] of [
     [gitDir, /^prefork-stage-\d+$/],

@@ -1,7 +1,7 @@
-/** Where is it kept what was done with the worktrees of a repository, and who may change them now?
- *  Invariant: one folder a repository, ours alone; a line is on the disk before what it announces is done; merging,
- *  taking back and removing happen one at a time, whatever the number of processes.
- *  Elsewhere: what the lines mean (records.ts), the lock itself (../journal). */
+/** Stores the records of a repository's worktrees, and holds the lock for changing them.
+ *  Invariant: each repository has one private folder; a record is on disk before its effect; only one process at a time
+ *  merges, undoes or removes.
+ *  Elsewhere: what the records mean (records.ts), the lock itself (@prefork/guard). */
 
 import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
@@ -18,8 +18,8 @@ import {
   lockHolder,
   thisProcess,
 } from "@prefork/guard/internal";
-import { inWords, WorktreeError, worktreeErrorOf } from "./errors.ts";
-import type { Steps } from "./git.ts";
+import { toWorktreeError, WorktreeError, withWorktreeErrors } from "./errors.ts";
+import type { StepCallback } from "./git.ts";
 import { tableOf, type Worktree, type WorktreeRecord, type WorktreeTable } from "./records.ts";
 
 export type StoreOptions = {
@@ -27,9 +27,9 @@ export type StoreOptions = {
   readonly state: string;
   readonly commonDir: string;
   readonly now: () => number;
-  readonly step?: Steps;
+  readonly step?: StepCallback;
   /** How long to wait for another process. Default: 30,000 ms. */
-  readonly patienceMs?: number;
+  readonly lockTimeoutMs?: number;
 };
 
 type Unstamped<R> = R extends WorktreeRecord ? Omit<R, "at"> : never;
@@ -43,7 +43,7 @@ export class WorktreeStore {
   readonly path: string;
   readonly self: LockHolder = thisProcess();
   readonly #options: StoreOptions;
-  /** Locks that are held by work of this very store. */
+  /** Locks that this store holds. */
   readonly #held = new Set<string>();
 
   private constructor(path: string, options: StoreOptions) {
@@ -57,52 +57,52 @@ export class WorktreeStore {
     const folders = [options.state, all, join(all, key), join(all, key, MAKING)];
     for (const path of folders) {
       const opened = await openPrivateFolder(path);
-      if (!opened.ok) throw new WorktreeError("io", `worktrees cannot be kept in ${path}: ${opened.reason}`);
+      if (!opened.ok) throw new WorktreeError("io", `worktrees cannot be stored in ${path}: ${opened.reason}`);
       await opened.root.close();
     }
     return new WorktreeStore(folders[2] ?? "", options);
   }
 
-  /** Copies that this process makes now, by their nonces. */
+  /** Worktrees that this process is creating now, by their nonces. */
   readonly making = new Set<string>();
 
-  /** Where copies go by default. */
+  /** Where worktrees are created by default. */
   get trees(): string {
     return join(this.path, "trees");
   }
 
-  /** On the disk when this returns. */
+  /** The record is on disk when this returns. */
   async append(record: Unstamped<WorktreeRecord>): Promise<void> {
     this.#options.step?.(`record ${record.kind}`);
     const line = `${JSON.stringify({ v: VERSION, at: this.#options.now(), ...record })}\n`;
     try {
       await using file = await open(join(this.path, RECORDS), APPEND, 0o600);
-      // A line that a crash cut off ends here, so that it takes nothing with it.
+      // A line that a crash cut off is ended, so that this record is not appended to it.
       const { size } = await file.stat();
       const isTorn = size > 0 && (await lastByte(join(this.path, RECORDS), size)) !== 10;
-      await file.appendFile(isTorn ? `\n${line}` : line); // all of it, or an error
+      await file.appendFile(isTorn ? `\n${line}` : line); // writes everything, or throws
       await file.datasync();
     } catch (error) {
-      throw worktreeErrorOf(error, `nothing was begun, because it could not be noted in ${this.path}`);
+      throw toWorktreeError(error, `nothing was started, because it could not be recorded in ${this.path}`);
     }
   }
 
   async read(): Promise<WorktreeTable> {
     const text = await readFile(join(this.path, RECORDS), "utf8").catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return "";
-      throw worktreeErrorOf(error, "the list of worktrees cannot be read");
+      throw toWorktreeError(error, "the list of worktrees cannot be read");
     });
     return tableOf(text.split("\n").flatMap(recordIn));
   }
 
-  /** Does nobody see to it any more? Its process has ended, or could not note that it gave up. */
+  /** Has its process ended, or given up without being able to record that? */
   isAbandoned({ state, nonce }: Worktree): boolean {
     if (!("by" in state)) return false;
     if (livenessOf(state.by, this.self) === "dead") return true;
     return state.kind === "creating" && this.#isSelf(state.by) && !this.making.has(nonce);
   }
 
-  /** A new file name for something that lives as long as this work does. */
+  /** A scratch folder that is removed when `use` is done. */
   async scratch<T>(use: (path: string) => Promise<T>): Promise<T> {
     const folder = join(this.path, `scratch-${process.pid}-${randomBytes(4).toString("hex")}`);
     await mkdir(folder, { mode: 0o700 });
@@ -113,13 +113,13 @@ export class WorktreeStore {
     }
   }
 
-  /** One at a time, over all processes. */
-  alone<T>(work: () => Promise<T>, doing: string): Promise<T> {
+  /** Runs work under the lock: one at a time, over all processes. */
+  exclusive<T>(work: () => Promise<T>, doing: string): Promise<T> {
     return this.#locked(this.path, work, doing);
   }
 
-  /** The same for the moments in which git's own list of worktrees changes: it reads what another git has half written. */
-  listing<T>(work: () => Promise<T>): Promise<T> {
+  /** The same for short changes of git's own list of worktrees: another git would read half-written files. */
+  lockGitList<T>(work: () => Promise<T>): Promise<T> {
     return this.#locked(join(this.path, MAKING), work, "git worktree");
   }
 
@@ -128,18 +128,18 @@ export class WorktreeStore {
   }
 
   async #locked<T>(path: string, work: () => Promise<T>, doing: string): Promise<T> {
-    const { patienceMs = 30_000 } = this.#options;
+    const { lockTimeoutMs: patienceMs = 30_000 } = this.#options;
     await using folder = await Folder.open(path);
     const until = performance.now() + patienceMs;
     for (;;) {
       const lock = await acquireLock(folder, doing, this.self).catch((error: unknown) => {
         if (error instanceof LockError && error.reason === "locked") return undefined;
-        throw worktreeErrorOf(error, doing);
+        throw toWorktreeError(error, doing);
       });
       if (lock)
         try {
           this.#held.add(path);
-          return await inWords(work, doing);
+          return await withWorktreeErrors(work, doing);
         } finally {
           this.#held.delete(path);
           await lock.release();
@@ -147,11 +147,11 @@ export class WorktreeStore {
       if (performance.now() > until) {
         const holder = await lockHolder(folder, this.self);
         if (this.#held.has(path)) {
-          await sleep(50); // another task of ours is at it, and will be done
+          await sleep(50); // another task of this process holds it and will release it
           continue;
         }
         const who = holder ? `process ${holder.pid} on ${holder.host}` : "another process";
-        throw new WorktreeError("busy", `${doing}: ${who} works on the worktrees of this repository; try again`);
+        throw new WorktreeError("busy", `${doing}: ${who} is changing the worktrees of this repository; try again`);
       }
       await sleep(50);
     }
@@ -173,6 +173,6 @@ const recordIn = (line: string): readonly WorktreeRecord[] => {
     return "kind" in value && typeof value.kind === "string" ? [value as unknown as WorktreeRecord] : [];
   } catch (error) {
     if (error instanceof WorktreeError) throw error;
-    return []; // torn by a crash: what it announced was not begun
+    return []; // cut off by a crash, so its effect was not started
   }
 };

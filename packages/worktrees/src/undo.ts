@@ -1,57 +1,68 @@
-/** Takes merges back: the checkout is as it was before them.
- *  Invariant: what was changed since is never overwritten unasked, and where it is asked for it is kept on a ref first.
- *  The index is the user's: no merge touches it, and so no undo does.
+/** Undoes merges: restores the checkout to its state before them.
+ *  Invariant: later changes are never overwritten unless the user asks for it, and then they are kept on a ref first. The
+ *  index belongs to the user: neither a merge nor an undo touches it.
  *  Elsewhere: what was saved (save.ts), the order of merges (records.ts). */
 
-import type { Place } from "./create.ts";
+import type { WorktreeContext } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
-import { shownPath, toldPath } from "./git.ts";
+import { displayPath, messagePath } from "./git.ts";
 import type { TreeEntry } from "./merge-plan.ts";
 import type { MergePoint } from "./records.ts";
 import { baseRef, branchRef, setRefs, tipRef } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { entriesOf } from "./resolve.ts";
-import { prepareBack, putBack, type Restoring, readSaved, type Saved, unlikeBefore } from "./save.ts";
+import {
+  findChangedFiles,
+  type PreparedRestore,
+  prepareRestore,
+  readSaved,
+  restoreFiles,
+  type SavedState,
+} from "./save.ts";
 import { commitTree, EVERYTHING, readTree } from "./snapshot.ts";
 import { dropStage } from "./stage.ts";
 
 export type UndoOptions = {
-  /** Put back also what was changed since; that is kept on a ref. Default: refuse. */
+  /** Also restore files that changed since, and keep those changes on a ref. Default: refuse. */
   readonly isForced?: boolean;
 };
 
-export type Undone = {
+export type UndoResult = {
   readonly point: number;
   readonly task: string;
   readonly files: readonly string[];
-  /** The ref that holds what stood there, where something was overwritten. */
+  /** The ref that keeps overwritten changes, if there were any. */
   readonly kept?: string;
 };
 
-/** Those that can be taken back, the last first. */
-export const undoable = (points: readonly MergePoint[]): readonly MergePoint[] =>
+/** The merges that can be undone, the last one first. */
+export const undoablePoints = (points: readonly MergePoint[]): readonly MergePoint[] =>
   points.filter(({ state }) => state === "merged").toReversed();
 
-export const undoPoint = async (place: Place, number: number, { isForced = false }: UndoOptions): Promise<Undone> => {
+export const undoPoint = async (
+  place: WorktreeContext,
+  number: number,
+  { isForced = false }: UndoOptions,
+): Promise<UndoResult> => {
   const { store, repository } = place;
   const point = (await store.read()).points.find((one) => one.point === number && one.state === "merged");
-  if (!point) throw new WorktreeError("unknown-task", `there is no merge ${number} to take back`);
+  if (!point) throw new WorktreeError("unknown-task", `there is no merge ${number} to undo`);
   if (point.saved === "") {
     await store.append({ kind: "undoing", point: number, by: store.self });
     await store.append({ kind: "undone", point: number });
     return { point: number, task: point.task, files: [] };
   }
   const saved = await readSaved(repository, point.saved);
-  const kept = await store.scratch((scratch) => sinceMerge(place, { saved, number, isForced, scratch }));
-  await keepWork(place, point);
-  const restoring = await prepareBack(repository, saved, number);
+  const kept = await store.scratch((scratch) => protectLaterChanges(place, { saved, number, isForced, scratch }));
+  await keepRemovedWork(place, point);
+  const restoring = await prepareRestore(repository, saved, number);
   await store.append({ kind: "undoing", point: number, by: store.self });
-  const files = await putFilesBack(place, { point: number, saved, restoring });
+  const files = await restoreAndRecord(place, { point: number, saved, restoring });
   return { point: number, task: point.task, files, ...kept };
 };
 
-/** Work whose worktree was removed because it was merged stands nowhere else once the merge is gone. */
-const keepWork = async ({ repository, store }: Place, { task, tip }: MergePoint): Promise<void> => {
+/** If the worktree was removed after its merge, the undo would lose the work, so its refs are set again. */
+const keepRemovedWork = async ({ repository, store }: WorktreeContext, { task, tip }: MergePoint): Promise<void> => {
   const worktree = (await store.read()).worktrees.get(task);
   if (worktree?.state.kind !== "gone") return;
   await setRefs(repository, [
@@ -61,65 +72,70 @@ const keepWork = async ({ repository, store }: Place, { task, tip }: MergePoint)
   ]);
 };
 
-type FilesBack = { readonly point: number; readonly saved: Saved; readonly restoring: Restoring };
+type RestoreInput = { readonly point: number; readonly saved: SavedState; readonly restoring: PreparedRestore };
 
-const putFilesBack = async (
-  { repository, store }: Place,
-  { point, saved, restoring }: FilesBack,
+const restoreAndRecord = async (
+  { repository, store }: WorktreeContext,
+  { point, saved, restoring }: RestoreInput,
 ): Promise<readonly string[]> => {
-  const files = await putBack(repository, saved, restoring);
+  const files = await restoreFiles(repository, saved, restoring);
   await dropStage(repository, point);
   await store.append({ kind: "undone", point });
-  return files.map(shownPath);
+  return files.map(displayPath);
 };
 
-/** Brings an undo to its end that came to none: what is back already stays. */
-export const takeBack = async (place: Place, point: number, saved: Saved): Promise<readonly string[]> => {
-  const restoring = await prepareBack(place.repository, saved, point);
-  return putFilesBack(place, { point, saved, restoring });
+/** Finishes an undo that was interrupted; files that are already restored stay. */
+export const finishUndo = async (
+  place: WorktreeContext,
+  point: number,
+  saved: SavedState,
+): Promise<readonly string[]> => {
+  const restoring = await prepareRestore(place.repository, saved, point);
+  return restoreAndRecord(place, { point, saved, restoring });
 };
 
-type Since = {
-  readonly saved: Saved;
+type LaterChanges = {
+  readonly saved: SavedState;
   readonly number: number;
   readonly isForced: boolean;
   readonly scratch: string;
 };
 
-/** Refuses, or keeps, what was written since the merge. */
-const sinceMerge = async (
-  { repository }: Place,
-  { saved, number, isForced, scratch }: Since,
+/** Refuses if files changed since the merge, or keeps their changes on a ref. */
+const protectLaterChanges = async (
+  { repository }: WorktreeContext,
+  { saved, number, isForced, scratch }: LaterChanges,
 ): Promise<{ readonly kept?: string }> => {
   const also = saved.files.map(({ path }) => path);
   const { tree } = await readTree(repository, `${scratch}/now`, { ...EVERYTHING, also });
   const now = await entriesOf(repository.git, tree);
   const changed = saved.files.filter(({ path, after }) => !isSameEntry(now.get(path), after));
   if (changed.length === 0) return {};
-  const names = changed.map(({ path }) => toldPath(path));
+  const names = changed.map(({ path }) => messagePath(path));
   if (!isForced)
     throw new WorktreeError(
       "changed-meanwhile",
-      `changed since the merge: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}; nothing was taken back. With --force they are put back too, and kept on a ref`,
+      `changed since the merge: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}; nothing was undone. --force restores them too, and keeps the changes on a ref`,
     );
   return { kept: await keepTree(repository, tree, number) };
 };
 
 const keepTree = async (repository: Repository, tree: string, point: number): Promise<string> => {
   const ref = `refs/prefork/kept/${point}`;
-  const message = `The checkout before merge ${point} was taken back\n`;
+  const message = `The checkout before merge ${point} was undone\n`;
   const to = await commitTree(repository, tree, { parent: repository.head, message });
   await setRefs(repository, [{ ref, to }]);
   return ref;
 };
 
-/** After a crash: what neither stood there before the merge nor was brought by it is somebody's, and is kept on a ref. */
-export const keepForeign = async (
-  { repository, store }: Place,
+/** After a crash: content that is neither from before the merge nor from the merge is somebody's work, and is kept on a
+ *  ref. */
+export const keepForeignChanges = async (
+  { repository, store }: WorktreeContext,
   point: number,
-  saved: Saved,
+  saved: SavedState,
 ): Promise<string | undefined> => {
-  const unlike = await unlikeBefore(repository, saved);
+  const unlike = await findChangedFiles(repository, saved);
   if (unlike.length === 0) return undefined;
   const how = { ...EVERYTHING, also: saved.files.map(({ path }) => path) };
   const { tree } = await store.scratch((scratch) => readTree(repository, `${scratch}/now`, how));

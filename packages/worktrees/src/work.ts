@@ -1,15 +1,15 @@
-/** What a task has done in its copy: kept as commits on its branch, whatever its end was; and the copy's removal.
- *  Invariant: a copy is removed only by git, only where git calls it a copy of this repository, and only when all that
- *  stands in it is committed and merged, or when somebody has said so of exactly this one.
- *  Elsewhere: making it (create.ts), bringing the work back (merge.ts). */
+/** Commits a task's work to its branch, however the task ended, and removes worktrees.
+ *  Invariant: a worktree is removed only by git, only if git lists it as a worktree of this repository, and only if all its
+ *  work is committed and merged, or the user confirmed the removal of this very one.
+ *  Elsewhere: creating it (create.ts), merging the work (merge.ts). */
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readBounded, shownName } from "@prefork/guard/internal";
-import { type Copy, openCopy, removeCopy } from "./copies.ts";
-import type { Place } from "./create.ts";
-import { filesOf, WorktreeError, worktreeErrorOf } from "./errors.ts";
-import { bytesOf, fieldsOf, shownPath, type TreePath } from "./git.ts";
+import type { WorktreeContext } from "./create.ts";
+import { changedFilesText, toWorktreeError, WorktreeError } from "./errors.ts";
+import { bytesOf, displayPath, fieldsOf, type TreePath } from "./git.ts";
+import { type OpenWorktree, openWorktree, removeWorktreeFolder } from "./open-worktree.ts";
 import { putIndex } from "./private-index.ts";
 import type { Worktree } from "./records.ts";
 import { baseRef, branchRef, dropRefs, type RefFacts, readRefs, setRefs, tipRef } from "./refs.ts";
@@ -18,35 +18,35 @@ import { commitTree, EVERYTHING, readTree, type TreeReading } from "./snapshot.t
 
 export type Work = {
   readonly tip: string;
-  /** Paths that differ from what it began with. */
+  /** Paths that differ from the base. */
   readonly files: readonly string[];
-  /** In the copy, and not in the tip: a repository of its own, or commits that its agent has left behind. */
+  /** In the worktree but not in the tip: nested repositories, or commits that its agent abandoned. */
   readonly leftOut: readonly string[];
 };
 
-/** What a task has come to. */
-export type Kept = Pick<Work, "tip" | "leftOut"> & {
+/** A task's work as a commit and a tree. */
+export type KeptWork = Pick<Work, "tip" | "leftOut"> & {
   readonly tree: string;
-  /** The tree of the base, where that is known without asking. */
+  /** The tree of the base, if it is already known. */
   readonly baseTree: string | undefined;
-  /** The tip was committed on the base, with nothing between. */
+  /** The tip is a direct child of the base. */
   readonly isOnBase: boolean;
 };
 
-/** Commits all that stands in a copy now. The same again changes nothing. */
-export const commitWork = async (place: Place, worktree: Worktree, message: string): Promise<Work> => {
+/** Commits everything in a worktree. Idempotent. */
+export const commitWork = async (place: WorktreeContext, worktree: Worktree, message: string): Promise<Work> => {
   const { tip, tree, leftOut } = await keepWork(place, worktree, message);
   const words = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff"];
   const out = await place.repository.git.out([...words, `${worktree.base}^{tree}`, tree]);
-  return { tip, files: fieldsOf(out).map(shownPath), leftOut };
+  return { tip, files: fieldsOf(out).map(displayPath), leftOut };
 };
 
-/** The same without comparing. */
-export const keepWork = async (place: Place, worktree: Worktree, message: string): Promise<Kept> => {
+/** The same without listing the changed files. */
+export const keepWork = async (place: WorktreeContext, worktree: Worktree, message: string): Promise<KeptWork> => {
   const { store, repository } = place;
   const { task, path, base } = worktree;
   const refs = await readRefs(repository, [branchRef(task), tipRef(task), baseRef(task)]);
-  const copy = await openCopy(repository, path, refs);
+  const copy = await openWorktree(repository, path, refs);
   const baseTree = refs.get(baseRef(task))?.id === base ? refs.get(baseRef(task))?.tree : undefined;
   const last = refs.get(tipRef(task)) ?? refs.get(branchRef(task));
   if (!copy) {
@@ -55,29 +55,29 @@ export const keepWork = async (place: Place, worktree: Worktree, message: string
   }
   return store.scratch(async (scratch) => {
     const reading = await readTree(copy, `${scratch}/index`, EVERYTHING);
-    const { tip, parents } = await committed(copy, reading, { last, base, message });
-    const follows = await followed(copy, { branch: branchRef(task), tip, index: reading.index });
+    const { tip, parents } = await commitReading(copy, reading, { last, base, message });
+    const follows = await moveHead(copy, { branch: branchRef(task), tip, index: reading.index });
     const branch = refs.get(branchRef(task))?.id;
     await setRefs(repository, [
       ...(refs.get(tipRef(task))?.id === tip ? [] : [{ ref: tipRef(task), to: tip }]),
-      // The branch is the task's, wherever its agent has gone meanwhile.
+      // The branch belongs to the task, whatever its agent has checked out.
       ...(branch === undefined ? [{ ref: branchRef(task), to: tip }] : []),
       ...(follows && branch !== undefined ? [{ ref: branchRef(task), to: tip, from: branch }] : []),
     ]);
-    const behind = await leftBehind(copy, { tip, base, seen: branch === undefined ? [] : [branch] });
-    const leftOut = [...reading.leftOut.map(shownPath), ...(await filledModules(copy, reading)), ...behind];
+    const behind = await findAbandonedCommits(copy, { tip, base, seen: branch === undefined ? [] : [branch] });
+    const leftOut = [...reading.leftOut.map(displayPath), ...(await filledModules(copy, reading)), ...behind];
     return { tip, tree: reading.tree, baseTree, isOnBase: isOnly(parents, base), leftOut };
   });
 };
 
-/** What a task has come to, with nothing committed: objects are written, and nothing points to them. */
+/** A task's work without committing it: objects are written, but no ref points to them. */
 export const readWork = async (
-  { repository }: Pick<Place, "repository">,
+  { repository }: Pick<WorktreeContext, "repository">,
   { task, path, base }: Worktree,
   scratch: string,
-): Promise<Pick<Kept, "tip" | "tree" | "baseTree" | "isOnBase">> => {
+): Promise<Pick<KeptWork, "tip" | "tree" | "baseTree" | "isOnBase">> => {
   const refs = await readRefs(repository, [branchRef(task), tipRef(task), baseRef(task)]);
-  const copy = await openCopy(repository, path, refs);
+  const copy = await openWorktree(repository, path, refs);
   const baseTree = refs.get(baseRef(task))?.id === base ? refs.get(baseRef(task))?.tree : undefined;
   const { id: tip, tree: last } = refs.get(tipRef(task)) ?? refs.get(branchRef(task)) ?? { id: base };
   const tree = copy
@@ -92,9 +92,9 @@ const treeOf = ({ git }: Repository, commit: string): Promise<string> => git.lin
 
 type Committing = { readonly last: RefFacts | undefined; readonly base: string; readonly message: string };
 
-/** A commit with what stands in a copy: its head, or one on top of it. */
-const committed = async (
-  copy: Copy,
+/** A commit with the content of a worktree: its HEAD, or a new one on top of it. */
+const commitReading = async (
+  copy: OpenWorktree,
   { tree }: TreeReading,
   { last, base, message }: Committing,
 ): Promise<{ readonly tip: string; readonly parents: readonly string[] }> => {
@@ -111,20 +111,20 @@ const committed = async (
 
 type Following = { readonly branch: string; readonly tip: string; readonly index: string };
 
-/** The copy goes on from the commit, where its head is on no branch but its own. True where that is the branch's to say. */
-const followed = async (copy: Copy, { branch, tip, index }: Following): Promise<boolean> => {
+/** Moves the worktree's HEAD to the commit, unless its agent checked out another branch. True if the branch must follow. */
+const moveHead = async (copy: OpenWorktree, { branch, tip, index }: Following): Promise<boolean> => {
   const { head } = copy;
   if (head === undefined || head === tip || (copy.branch !== undefined && copy.branch !== branch)) return false;
-  if (!(await putIndex(copy.index, await readFile(index)))) return false; // a git that its agent started is at work
+  if (!(await putIndex(copy.index, await readFile(index)))) return false; // a git process of its agent is running
   if (copy.branch === undefined) await copy.git.out(["update-ref", "--no-deref", "HEAD", tip, head]);
   return copy.branch === branch;
 };
 
 const MOST_LOG_BYTES = 64_000_000;
 
-/** Commits that its agent made and then went away from, by a reset or another branch. */
-const leftBehind = async (
-  { git, gitDir }: Copy,
+/** Commits that its agent made and then abandoned, by a reset or by switching branches. */
+const findAbandonedCommits = async (
+  { git, gitDir }: OpenWorktree,
   { tip, base, seen }: { readonly tip: string; readonly base: string; readonly seen: readonly string[] },
 ): Promise<readonly string[]> => {
   const log = (await readBounded(join(gitDir, "logs/HEAD"), MOST_LOG_BYTES))?.toString("latin1") ?? "";
@@ -137,101 +137,103 @@ const leftBehind = async (
   return lost === "" ? [] : lost.split("\n").map((commit) => `commit ${commit.slice(0, 12)}`);
 };
 
-/** A copy is made without the files of submodules: where there are some, its agent has put them there. */
-const filledModules = async ({ top }: Copy, { modules }: TreeReading): Promise<readonly string[]> => {
+/** A worktree starts without the files of submodules; if there are any, its agent created them. */
+const filledModules = async ({ top }: OpenWorktree, { modules }: TreeReading): Promise<readonly string[]> => {
   const filled: string[] = [];
   for (const path of modules) {
     const names = await readdir(Buffer.concat([Buffer.from(`${top}/`), bytesOf(path)])).catch(() => []);
-    if (names.length > 0) filled.push(`${shownPath(path)}/`);
+    if (names.length > 0) filled.push(`${displayPath(path)}/`);
   }
   return filled;
 };
 
-export type Finished = Work & {
-  /** Ignored files that its agent made: they are in no commit, and in no other place than the copy. */
+export type FinishedWork = Work & {
+  /** Ignored files that its agent created: they are in no commit, only in the worktree. */
   readonly ignored: readonly string[];
   readonly isRemoved: boolean;
 };
 
-/** The end of a task's work. An empty copy goes at once. */
+/** Finishes a task's work. An empty worktree is removed at once. */
 export const finishWork = async (
-  place: Place,
+  place: WorktreeContext,
   worktree: Worktree,
   { message, end }: { readonly message: string; readonly end: string },
-): Promise<Finished> => {
+): Promise<FinishedWork> => {
   const { store } = place;
   const work = await commitWork(place, worktree, message).catch((error: unknown) => {
-    throw worktreeErrorOf(error, `the work of ${worktree.task} is not committed; it stands in ${worktree.path}`);
+    throw toWorktreeError(error, `the work of ${worktree.task} is not committed; it is in ${worktree.path}`);
   });
   await store.append({ kind: "finished", task: worktree.task, tip: work.tip, files: work.files.length, end });
   if (work.files.length > 0 || work.leftOut.length > 0) return { ...work, ignored: [], isRemoved: false };
-  const ignored = await ignoredSince(place, worktree);
+  const ignored = await newIgnoredFiles(place, worktree);
   if (ignored.length > 0) return { ...work, ignored, isRemoved: false };
   const finished: Worktree = { ...worktree, tip: work.tip, files: 0, state: { kind: "finished", end } };
   const isRemoved = await removeWorktree(place, finished, {}).then(
     () => true,
-    () => false, // it stays, and prune tells why
+    () => false, // it stays, and prune says why
   );
   return { ...work, ignored, isRemoved };
 };
 
-/** Files that git does not keep, and that stood in no copy before its agent came. What is ignored as a folder is made
- *  anew by whatever made it. */
-const ignoredSince = async ({ repository }: Place, { path, ignored }: Worktree): Promise<readonly string[]> => {
-  const copy = await openCopy(repository, path);
+/** Ignored files that its agent created. Ignored folders do not count, because whatever created them can do it again. */
+const newIgnoredFiles = async (
+  { repository }: WorktreeContext,
+  { path, ignored }: Worktree,
+): Promise<readonly string[]> => {
+  const copy = await openWorktree(repository, path);
   const before = new Set(ignored);
-  return copy ? (await ignoredIn(copy)).filter((one) => !before.has(one)).map(shownPath) : [];
+  return copy ? (await ignoredIn(copy)).filter((one) => !before.has(one)).map(displayPath) : [];
 };
 
-export const ignoredIn = async ({ git }: Copy): Promise<readonly TreePath[]> => {
+export const ignoredIn = async ({ git }: OpenWorktree): Promise<readonly TreePath[]> => {
   const how = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
   return fieldsOf(await git.out(how)).filter((path) => !path.endsWith("/"));
 };
 
 export type RemoveOptions = {
-  /** Somebody was told what would be lost, and said yes. */
+  /** The user was shown what would be lost, and agreed. */
   readonly forced?: boolean;
 };
 
 export const removeWorktree = async (
-  place: Place,
+  place: WorktreeContext,
   worktree: Worktree,
   { forced = false }: RemoveOptions,
 ): Promise<void> => {
   const { store, repository } = place;
   const { task, path } = worktree;
-  if (!forced) await mustHoldNothing(place, worktree);
+  if (!forced) await requireNothingLost(place, worktree);
   await store.append({ kind: "removing", task, by: store.self, forced });
   try {
-    await store.listing(() => removeCopy(repository, path));
-    await dropAll(repository, worktree);
+    await store.lockGitList(() => removeWorktreeFolder(repository, path));
+    await dropTaskRefs(repository, worktree);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     await store.append({ kind: "not-removed", task, reason });
-    throw worktreeErrorOf(error, `the worktree of ${task} was not removed`);
+    throw toWorktreeError(error, `the worktree of ${task} was not removed`);
   }
   await store.append({ kind: "removed", task });
 };
 
-/** All of it is merged, or there is none; and nothing was added since. */
-const mustHoldNothing = async (place: Place, worktree: Worktree): Promise<void> => {
+/** Throws unless all its work is merged, or it has none. */
+const requireNothingLost = async (place: WorktreeContext, worktree: Worktree): Promise<void> => {
   const { task, path, mergedTip } = worktree;
-  const work = await commitWork(place, worktree, `Kept before ${task} was to be removed\n`);
+  const work = await commitWork(place, worktree, `Kept before ${task} was removed\n`);
   if (work.leftOut.length > 0)
     throw new WorktreeError(
       "unmerged",
-      `${path} holds what no merge brings back: ${work.leftOut.map(shownName).join(", ")}`,
+      `${path} contains what a merge cannot bring back: ${work.leftOut.map(shownName).join(", ")}`,
     );
-  const ignored = await ignoredSince(place, worktree);
+  const ignored = await newIgnoredFiles(place, worktree);
   if (ignored.length > 0)
     throw new WorktreeError(
       "unmerged",
-      `${path} holds ignored files that are nowhere else: ${ignored.map(shownName).join(", ")}`,
+      `${path} contains ignored files that exist nowhere else: ${ignored.map(shownName).join(", ")}`,
     );
   if (work.files.length > 0 && work.tip !== mergedTip)
-    throw new WorktreeError("unmerged", `${task} is not merged: ${filesOf(work.files.length)}`);
+    throw new WorktreeError("unmerged", `${task} is not merged: ${changedFilesText(work.files.length)}`);
 };
 
-export const dropAll = async (repository: Repository, { task }: Pick<Worktree, "task">): Promise<void> => {
+export const dropTaskRefs = async (repository: Repository, { task }: Pick<Worktree, "task">): Promise<void> => {
   await dropRefs(repository, [{ ref: branchRef(task) }, { ref: baseRef(task) }, { ref: tipRef(task) }]);
 };

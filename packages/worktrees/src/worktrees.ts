@@ -1,25 +1,25 @@
-/** The worktrees of one repository: made for tasks, finished, merged, undone, removed, repaired.
- *  Invariant: everything that changes the checkout or removes something happens alone; what a crash left is seen to
- *  before anything else is done.
- *  Elsewhere: each of these in a file of its own; who asks for them (../session, the command line). */
+/** The worktrees of one repository: created for tasks, finished, merged, undone, removed, repaired.
+ *  Invariant: everything that changes the checkout or removes something holds the lock; what a crash interrupted is repaired
+ *  first.
+ *  Elsewhere: each operation in its own file; the callers (@prefork/runtime, the command line). */
 
-import { type Checked, runCheck } from "./check.ts";
-import { openCopy } from "./copies.ts";
-import { type Created, type CreateOptions, createWorktree, type Place } from "./create.ts";
-import { filesOf, inWords, WorktreeError } from "./errors.ts";
-import type { Steps } from "./git.ts";
+import { type CheckResult, runCheck } from "./check.ts";
+import { type CreatedWorktree, type CreateOptions, createWorktree, type WorktreeContext } from "./create.ts";
+import { changedFilesText, WorktreeError, withWorktreeErrors } from "./errors.ts";
+import type { StepCallback } from "./git.ts";
 import { handBack } from "./hand-back.ts";
-import { diffOf, type Looked, lookAt } from "./look.ts";
+import { inspectWorktree, type WorktreeInspection, worktreeDiff } from "./inspect.ts";
 import { type MergeOptions, type MergeOutcome, mergeQueue, nextGroup } from "./merge.ts";
 import type { ConflictedFile } from "./merge-plan.ts";
+import { openWorktree } from "./open-worktree.ts";
 import { previewQueue } from "./preview.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
-import { dropRefs, missingOf, savedRef } from "./refs.ts";
-import { leftUnderWay, mend, type Repaired, repair } from "./repair.ts";
-import { mustBeReady, openRepository, type Repository } from "./repository.ts";
+import { dropRefs, findMissing, savedRef } from "./refs.ts";
+import { findInterrupted, type RepairReport, repair, repairUnfinished } from "./repair.ts";
+import { openRepository, type Repository, requireReady } from "./repository.ts";
 import { type Snapshot, takeSnapshot, type UntrackedLimit } from "./snapshot.ts";
 import { WorktreeStore } from "./store.ts";
-import { type Undone, type UndoOptions, undoable, undoPoint } from "./undo.ts";
+import { type UndoOptions, type UndoResult, undoablePoints, undoPoint } from "./undo.ts";
 import { commitWork, finishWork, ignoredIn, removeWorktree, type Work } from "./work.ts";
 
 export type WorktreesOptions = {
@@ -29,48 +29,48 @@ export type WorktreesOptions = {
   readonly state: string;
   readonly now?: () => number;
   readonly environment?: Readonly<Record<string, string | undefined>>; // default: the process's
-  /** Told before every git call and every record. */
-  readonly step?: Steps;
-  readonly patienceMs?: number;
+  /** Called before every git call and every record. */
+  readonly step?: StepCallback;
+  readonly lockTimeoutMs?: number;
 };
 
-export type Pruned = { readonly task: string } & (
+export type PruneResult = { readonly task: string } & (
   | { readonly kind: "removed" }
   | { readonly kind: "kept"; readonly reason: string }
 );
 
-/** Merges whose way back is kept, the latest. */
+/** How many of the latest merges can be undone. */
 const KEPT_POINTS = 50;
 
 export class Worktrees {
   readonly #options: WorktreesOptions;
   readonly #store: WorktreeStore;
-  readonly #step: Steps;
+  readonly #step: StepCallback;
   #repository: Repository;
 
-  private constructor(options: WorktreesOptions, { store, repository }: Place) {
+  private constructor(options: WorktreesOptions, { store, repository }: WorktreeContext) {
     this.#options = options;
     this.#store = store;
     this.#repository = repository;
     this.#step = options.step ?? (() => {});
   }
 
-  /** Throws a WorktreeError where there is no repository with files. */
+  /** Throws a WorktreeError if there is no repository with files. */
   static async open(options: WorktreesOptions): Promise<Worktrees> {
     const repository = await openRepository(options.cwd, options);
-    const { state, now = Date.now, step, patienceMs } = options;
+    const { state, now = Date.now, step, lockTimeoutMs: patienceMs } = options;
     const store = await WorktreeStore.open({
       ...{ state, now, commonDir: repository.commonDir },
       ...(step ? { step } : {}),
-      ...(patienceMs === undefined ? {} : { patienceMs }),
+      ...(patienceMs === undefined ? {} : { lockTimeoutMs: patienceMs }),
     });
     return new Worktrees(options, { store, repository });
   }
 
-  /** Why no work can branch off here now; undefined where it can. Leaves nothing behind. */
+  /** Why no worktree can be created here now; undefined if one can. Changes nothing. */
   static async refusal(cwd: string): Promise<string | undefined> {
     try {
-      await mustBeReady(await openRepository(cwd));
+      await requireReady(await openRepository(cwd));
       return undefined;
     } catch (error) {
       if (error instanceof WorktreeError) return error.message;
@@ -82,91 +82,94 @@ export class Worktrees {
     return this.#repository.top;
   }
 
-  /** What all checkouts of the repository share. */
+  /** The git folder that all checkouts of the repository share. */
   get commonDir(): string {
     return this.#repository.commonDir;
   }
 
-  /** Contents that filters of the repository would change; they stand in copies as git stores them. */
+  /** Filters of the repository, which are switched off: their files appear in worktrees as git stores them. */
   get filters(): readonly string[] {
     return this.#repository.filters;
   }
 
-  /** The checkout as it is now, for one task or for several that start together. */
+  /** A snapshot of the checkout, for one task or for several that start together. */
   async snapshot(limit: UntrackedLimit = {}): Promise<Snapshot> {
-    const { repository, store } = await this.#place();
-    await mustBeReady(repository);
+    const { repository, store } = await this.#reopen();
+    await requireReady(repository);
     const take = (): Promise<Snapshot> =>
       store.scratch((scratch) => takeSnapshot(repository, `${scratch}/index`, limit));
-    return inWords(take, "the checkout could not be read");
+    return withWorktreeErrors(take, "the checkout could not be read");
   }
 
-  async create(options: Omit<CreateOptions, "cwd">): Promise<Created> {
-    const place = await this.#place();
+  async create(options: Omit<CreateOptions, "cwd">): Promise<CreatedWorktree> {
+    const place = await this.#reopen();
     const { cwd } = this.#options;
-    return inWords(() => createWorktree(place, { ...options, cwd }), `no worktree could be made for ${options.task}`);
+    return withWorktreeErrors(
+      () => createWorktree(place, { ...options, cwd }),
+      `no worktree could be created for ${options.task}`,
+    );
   }
 
-  /** It was set up: what is ignored in it by now is not its agent's. */
-  async ready(task: string): Promise<void> {
-    const { repository } = this.#here;
-    const copy = await openCopy(repository, (await this.find(task)).path);
+  /** Its setup is done: ignored files that exist by now are not its agent's. */
+  async markReady(task: string): Promise<void> {
+    const { repository } = this.#context;
+    const copy = await openWorktree(repository, (await this.find(task)).path);
     await this.#store.append({ kind: "ready", task, ignored: copy ? await ignoredIn(copy) : [] });
   }
 
-  /** Its agent goes on in it, after an end. */
+  /** Its agent works in it again, after it had ended. */
   async enter(task: string): Promise<Worktree> {
     const worktree = await this.find(task);
-    const { repository } = await this.#place();
-    if (worktree.state.kind === "gone" || !(await openCopy(repository, worktree.path)))
-      throw new WorktreeError("unknown-task", `the worktree of ${task} was removed, so it cannot go on there`);
+    const { repository } = await this.#reopen();
+    if (worktree.state.kind === "gone" || !(await openWorktree(repository, worktree.path)))
+      throw new WorktreeError("unknown-task", `the worktree of ${task} was removed, so the task cannot resume in it`);
     await this.#store.append({ kind: "entered", task, by: this.#store.self });
     return worktree;
   }
 
   async finish(task: string, how: { readonly message: string; readonly end: string }) {
-    return finishWork(await this.#place(), await this.find(task), how);
+    return finishWork(await this.#reopen(), await this.find(task), how);
   }
 
   async find(task: string): Promise<Worktree> {
     const worktree = (await this.#store.read()).worktrees.get(task);
     if (worktree) return worktree;
-    throw new WorktreeError("unknown-task", `there is no worktree of ${task}; prefork worktrees lists them`);
+    throw new WorktreeError("unknown-task", `${task} has no worktree (prefork worktrees lists them)`);
   }
 
   table(): Promise<WorktreeTable> {
     return this.#store.read();
   }
 
-  /** What a task has done so far, committed or not. */
+  /** Commits what a task has done so far, and returns it. */
   async work(task: string): Promise<Work> {
     const worktree = await this.find(task);
-    return commitWork(await this.#place(), worktree, `Kept while ${task} was looked at\n`);
+    return commitWork(await this.#reopen(), worktree, `Kept while ${task} was inspected\n`);
   }
 
-  /** The same for somebody who asks: nothing is committed. */
-  async look(task: string): Promise<Looked> {
-    return lookAt(await this.#place(), await this.find(task));
+  /** What a task has done so far, without committing it. */
+  async inspect(task: string): Promise<WorktreeInspection> {
+    return inspectWorktree(await this.#reopen(), await this.find(task));
   }
 
-  /** What a task has changed, as text. */
+  /** What a task has changed, as a diff. */
   async diff(task: string): Promise<string> {
-    return diffOf(await this.#place(), await this.find(task));
+    return worktreeDiff(await this.#reopen(), await this.find(task));
   }
 
-  /** Brings work back, one task after another. */
+  /** Merges work into the checkout, one task after another. */
   async merge(tasks: readonly string[], options: MergeOptions = {}): Promise<readonly MergeOutcome[]> {
-    if (options.isPreview) return previewQueue(await this.#place(), tasks, options);
+    if (options.isPreview) return previewQueue(await this.#reopen(), tasks, options);
     const work = async (): Promise<readonly MergeOutcome[]> => {
-      const place = await this.#place();
-      await mend(place);
+      const place = await this.#reopen();
+      await repairUnfinished(place);
       return mergeQueue({ ...place, step: this.#step }, tasks, options);
     };
-    return this.#store.alone(work, "merge");
+    return this.#store.exclusive(work, "merge");
   }
 
-  /** Tasks that git keeps work of here, and that no record knows: the repository was somewhere else when they were made. */
-  async unnoted(): Promise<readonly string[]> {
+  /** Tasks with refs in this repository but without records: they were created when the repository was at another path. */
+  async unrecorded(): Promise<readonly string[]> {
     const { worktrees } = await this.#store.read();
     const listed = await this.#repository.git.line([
       "for-each-ref",
@@ -176,76 +179,76 @@ export class Worktrees {
     return listed.split("\n").filter((task) => task !== "" && !worktrees.has(task));
   }
 
-  /** For merges by several calls that are to be taken back as one. */
+  /** A group for merges of several calls that can be undone together. */
   async newGroup(): Promise<number> {
     return nextGroup(await this.#store.read());
   }
 
-  /** Puts the checkout's changes into a copy that conflicts with them, for its agent to resolve. Gives the files. */
+  /** Puts the checkout's conflicting changes into a worktree, for its agent to resolve. Returns the files. */
   async handBack(task: string): Promise<readonly ConflictedFile[]> {
-    const work = async (): Promise<readonly ConflictedFile[]> => handBack(await this.#place(), await this.find(task));
-    return this.#store.alone(work, "hand back");
+    const work = async (): Promise<readonly ConflictedFile[]> => handBack(await this.#reopen(), await this.find(task));
+    return this.#store.exclusive(work, "hand back");
   }
 
-  /** A check for `merge`: a command of the user's in the checkout. */
-  check(command: string, signal?: AbortSignal): () => Promise<Checked> {
+  /** A check for `merge`: runs a command of the user in the checkout. */
+  check(command: string, signal?: AbortSignal): () => Promise<CheckResult> {
     const environment = this.#options.environment ?? process.env;
     return () => runCheck(command, { cwd: this.#options.cwd, environment, ...(signal ? { signal } : {}) });
   }
 
-  /** Takes back the last merges: so many, or all of the last command. */
-  async undo(which: number | "group", options: UndoOptions = {}): Promise<readonly Undone[]> {
-    const work = async (): Promise<readonly Undone[]> => {
-      const place = await this.#place();
+  /** Undoes the last merges: a number of them, or all of the last command. */
+  async undo(which: number | "group", options: UndoOptions = {}): Promise<readonly UndoResult[]> {
+    const work = async (): Promise<readonly UndoResult[]> => {
+      const place = await this.#reopen();
       const { top } = place.repository;
-      // One that was begun and came to no end is what is asked for now, and ends here.
-      const begun = (await this.#store.read()).points.filter((one) => one.state === "undoing" && one.top === top);
-      await mend(place);
-      const undone = begun.map(({ point, task }): Undone => ({ point, task, files: [] }));
-      const chosen = toUndo((await this.#store.read()).points, { which, top, begun });
+      // An interrupted undo is finished first, and counts.
+      const interrupted = (await this.#store.read()).points.filter((one) => one.state === "undoing" && one.top === top);
+      await repairUnfinished(place);
+      const undone = interrupted.map(({ point, task }): UndoResult => ({ point, task, files: [] }));
+      const chosen = selectPoints((await this.#store.read()).points, { which, top, interrupted });
       for (const { point } of chosen) undone.push(await undoPoint(place, point, options));
       return undone;
     };
-    return this.#store.alone(work, "undo");
+    return this.#store.exclusive(work, "undo");
   }
 
-  /** What a crash left, and nobody has seen to. */
-  async underWay(): Promise<ReturnType<typeof leftUnderWay>> {
-    return leftUnderWay(this.#here, await this.#store.read());
+  /** What a crash interrupted and nobody has repaired. */
+  async interrupted(): Promise<ReturnType<typeof findInterrupted>> {
+    return findInterrupted(this.#context, await this.#store.read());
   }
 
-  async repair(): Promise<readonly Repaired[]> {
-    return this.#store.alone(async () => repair(await this.#place()), "repair");
+  async repair(): Promise<readonly RepairReport[]> {
+    return this.#store.exclusive(async () => repair(await this.#reopen()), "repair");
   }
 
-  /** Removes what is merged or empty; with `forced` also these tasks, whatever they hold. */
-  async prune({ forced = [] }: { readonly forced?: readonly string[] } = {}): Promise<readonly Pruned[]> {
-    const work = async (): Promise<readonly Pruned[]> => {
-      const place = await this.#place();
+  /** Removes worktrees that are merged or empty, and those of the `forced` tasks, whatever they contain. */
+  async prune({ forced = [] }: { readonly forced?: readonly string[] } = {}): Promise<readonly PruneResult[]> {
+    const work = async (): Promise<readonly PruneResult[]> => {
+      const place = await this.#reopen();
       await repair(place);
       const { worktrees, points } = await this.#store.read();
-      const pruned: Pruned[] = [];
+      const pruned: PruneResult[] = [];
       for (const worktree of worktrees.values())
         if (worktree.state.kind !== "gone") pruned.push(await pruneOne(place, worktree, forced));
       await this.#dropOldPoints(points);
       return pruned;
     };
-    return this.#store.alone(work, "prune");
+    return this.#store.exclusive(work, "prune");
   }
 
-  get #here(): Place {
+  get #context(): WorktreeContext {
     return { store: this.#store, repository: this.#repository };
   }
 
-  /** The repository as it is now: its head moves, and a task may have changed its settings. */
-  async #place(): Promise<Place> {
+  /** Reads the repository again: its HEAD moves, and a task may have changed its settings. */
+  async #reopen(): Promise<WorktreeContext> {
     this.#repository = await openRepository(this.#options.cwd, { ...this.#options, before: this.#repository });
-    return this.#here;
+    return this.#context;
   }
 
   async #dropOldPoints(points: readonly MergePoint[]): Promise<void> {
-    const kept = undoable(points);
-    const missing = await missingOf(
+    const kept = undoablePoints(points);
+    const missing = await findMissing(
       this.#repository,
       kept.flatMap(({ saved }) => (saved === "" ? [] : [saved])),
     );
@@ -257,16 +260,20 @@ export class Worktrees {
   }
 }
 
-const pruneOne = async (place: Place, worktree: Worktree, forced: readonly string[]): Promise<Pruned> => {
+const pruneOne = async (
+  place: WorktreeContext,
+  worktree: Worktree,
+  forced: readonly string[],
+): Promise<PruneResult> => {
   const { task } = worktree;
   const isForced = forced.includes(task);
-  if (worktree.state.kind !== "finished") return { task, kind: "kept", reason: "it is still at work" };
-  if ((await missingOf(place.repository, [worktree.base])).size > 0) {
-    await place.store.append({ kind: "removed", task }); // of a repository that is not here any more
+  if (worktree.state.kind !== "finished") return { task, kind: "kept", reason: "it is still working" };
+  if ((await findMissing(place.repository, [worktree.base])).size > 0) {
+    await place.store.append({ kind: "removed", task }); // it belonged to a repository that is gone
     return { task, kind: "removed" };
   }
   if (isUnmerged(worktree) && !isForced)
-    return { task, kind: "kept", reason: `not merged: ${filesOf(worktree.files)}` };
+    return { task, kind: "kept", reason: `not merged: ${changedFilesText(worktree.files)}` };
   try {
     await removeWorktree(place, worktree, { forced: isForced });
     return { task, kind: "removed" };
@@ -275,17 +282,31 @@ const pruneOne = async (place: Place, worktree: Worktree, forced: readonly strin
   }
 };
 
-const toUndo = (
+const selectPoints = (
   points: readonly MergePoint[],
   {
     which,
     top,
-    begun,
-  }: { readonly which: number | "group"; readonly top: string; readonly begun: readonly MergePoint[] },
+    interrupted,
+  }: { readonly which: number | "group"; readonly top: string; readonly interrupted: readonly MergePoint[] },
 ): readonly MergePoint[] => {
-  const all = undoable(points).filter((point) => point.top === top);
-  const last = begun.at(-1) ?? all[0];
-  if (!last) throw new WorktreeError("unknown-task", "there is no merge to take back in this checkout");
+  const all = undoablePoints(points).filter((point) => point.top === top);
+  const last = interrupted.at(-1) ?? all[0];
+  if (!last) throw new WorktreeError("unknown-task", "there is no merge to undo in this checkout");
   if (which === "group") return all.filter(({ group }) => group === last.group);
-  return all.slice(0, Math.max(0, which - begun.length));
+  return all.slice(0, Math.max(0, which - interrupted.length));
 };
+
+/** The unmerged tasks that started together with a task, or with the last one, in their order. */
+export const familyOf = async (worktrees: Worktrees, task?: string): Promise<readonly string[]> => {
+  const all = [...(await worktrees.table()).worktrees.values()].filter(({ state }) => state.kind !== "gone");
+  const first = task === undefined ? all.findLast(isUnmerged) : all.find((one) => one.task === task);
+  return all
+    .filter((one) => first && startedTogether(one, first) && isUnmerged(one))
+    .toSorted((one, other) => (one.order ?? 0) - (other.order ?? 0))
+    .map((one) => one.task);
+};
+
+/** They share a snapshot. Records of earlier versions have only its commit, which two snapshots may share. */
+const startedTogether = (one: Worktree, other: Worktree): boolean =>
+  one.family === other.family && one.origin === other.origin;

@@ -28,7 +28,7 @@ test("sixteen worktrees that are made at once all come to be, each on a branch o
   );
   const branches = git("for-each-ref", "--format=%(refname:short)", "refs/heads/prefork").trim().split("\n");
   assert.deepEqual(branches.toSorted(), tasks.map((task) => `prefork/${task}`).toSorted());
-  for (const task of tasks) assert.deepEqual((await worktrees.look(task)).files, []);
+  for (const task of tasks) assert.deepEqual((await worktrees.inspect(task)).files, []);
 });
 
 test("a branch of the user's own that has the name of a task's is left alone, and no worktree is made", async () => {
@@ -45,7 +45,7 @@ test("a branch of the user's own that has the name of a task's is left alone, an
   const snapshot = await worktrees.snapshot();
   await assert.rejects(
     worktrees.create({ task: "task-1", label: "one", snapshot }),
-    /there is a branch prefork\/task-1 already/,
+    /the branch prefork\/task-1 already exists/,
   );
   assert.equal(git("rev-parse", "prefork/task-1"), before);
   assert.equal(git("worktree", "list").trim().split("\n").length, 1);

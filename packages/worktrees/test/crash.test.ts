@@ -34,7 +34,7 @@ test("what somebody changes between a kill and the repair is kept on a ref", asy
   ground.put("private", "of the user, after the kill\n");
   const worktrees = await ground.open();
   const [repaired] = await worktrees.repair();
-  assert.match(repaired?.done ?? "", /; what was changed since is on refs\/prefork\/kept\/1$/);
+  assert.match(repaired?.done ?? "", /; later changes are kept on refs\/prefork\/kept\/1$/);
   assert.equal(ground.git("show", "refs/prefork/kept/1:private"), "of the user, after the kill\n");
   assert.deepEqual(photographFiles(ground.path), wanted.own);
 });

@@ -59,7 +59,7 @@ test("a tree that was made past git, with names that lead out of it, is not merg
     const [outcome] = await (await ground.open()).merge(["one"]);
     assert.match(
       outcome?.kind === "failed" ? outcome.reason : "",
-      /is no file of a checkout; nothing was merged/,
+      /which cannot be a file of a checkout; nothing was merged/,
       name,
     );
   }
@@ -318,7 +318,7 @@ test("a second task of the same name is refused, and the first one keeps its cop
   const { worktrees, copy } = await begun(ground);
   const before = photographFiles(copy.path);
   const snapshot = await worktrees.snapshot();
-  await assert.rejects(worktrees.create({ task: "t", label: "", snapshot }), /there is a worktree of t already/);
+  await assert.rejects(worktrees.create({ task: "t", label: "", snapshot }), /t already has a worktree/);
   const several = ["x", "x", "x"].map((task) => worktrees.create({ task, label: "", snapshot }));
   const ended = await Promise.allSettled(several);
   assert.equal(ended.filter(({ status }) => status === "fulfilled").length, 1);
@@ -333,11 +333,14 @@ test("a folder or a branch that is there already is left as it is", async () => 
   const worktrees = await ground.open();
   const snapshot = await worktrees.snapshot();
   ground.git("branch", "prefork/taken");
-  await assert.rejects(worktrees.create({ task: "taken", label: "", snapshot }), /a branch prefork\/taken already/);
+  await assert.rejects(
+    worktrees.create({ task: "taken", label: "", snapshot }),
+    /the branch prefork\/taken already exists/,
+  );
   assert.match(ground.git("branch"), /prefork\/taken/);
   const folder = ground.at("trees");
   ground.git("worktree", "add", "-q", join(folder, "other"));
-  await assert.rejects(worktrees.create({ task: "other", label: "", snapshot, folder }), /exists already/);
+  await assert.rejects(worktrees.create({ task: "other", label: "", snapshot, folder }), /already exists/);
   assert.equal(readFileSync(join(folder, "other/b"), "utf8"), "b\n");
 });
 
@@ -351,7 +354,7 @@ test("worktrees of the user whose folders are away for a while stay known to git
   const stopped = AbortSignal.abort();
   await assert.rejects(
     worktrees.create({ task: "t", label: "", snapshot, signal: stopped }),
-    /no worktree could be made/,
+    /no worktree could be created/,
   );
   renameSync(ground.at("away"), ground.at("on-a-stick"));
   assert.match(filesIn(ground.at("on-a-stick"), ground.home).git("status"), /nothing to commit/);

@@ -20,7 +20,7 @@ import { join } from "node:path";
 import { scratchInMemory } from "@prefork/testing/scratch";
 import { WITHOUT_UPKEEP } from "@prefork/testing/without-upkeep";
 import { Worktrees, type WorktreesOptions } from "../src/index.ts";
-import type { Created } from "../src/internal.ts";
+import type { CreatedWorktree } from "../src/internal.ts";
 
 export type Files = {
   readonly path: string;
@@ -70,7 +70,7 @@ export type Ground = Disposable &
     readonly home: string;
     readonly state: string;
     readonly open: (options?: Partial<WorktreesOptions>) => Promise<Worktrees>;
-    readonly copy: (created: Created) => Files;
+    readonly copy: (created: CreatedWorktree) => Files;
     /** A file that a program of the repository would make, were it run. */
     readonly canary: string;
     readonly touch: string;

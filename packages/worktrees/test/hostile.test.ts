@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { switchedOff } from "../src/repository.ts";
+import { disabledPrograms } from "../src/repository.ts";
 import { type Files, type Ground, openGround } from "./ground.ts";
 import { assertLife, type State } from "./laws.ts";
 
@@ -190,7 +190,7 @@ for (const condition of CONDITIONS)
 
 test("hooks that settings name are switched off by name, for gits that know such hooks", () => {
   const settings = { "hook.a.b.command": "./run", "hook.a.b.event": "post-checkout", "hook.e\u2028.command": "./run" };
-  assert.deepEqual(switchedOff(settings), { "hook.a.b.enabled": "false", "hook.e\u2028.enabled": "false" });
+  assert.deepEqual(disabledPrograms(settings), { "hook.a.b.enabled": "false", "hook.e\u2028.enabled": "false" });
 });
 
 /** What a task may do to the settings of the repository while it works. */

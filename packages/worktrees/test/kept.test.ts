@@ -84,7 +84,7 @@ test("a copy with ignored files of its agent is kept, one with those that it was
   const { finished, created, worktrees } = await worked(ground, ({ put }) => put("report.log", "r\n"), [".env"]);
   assert.deepEqual([finished.isRemoved, finished.ignored], [false, ["report.log"]]);
   assert.deepEqual(await worktrees.prune(), [
-    { task: "one", kind: "kept", reason: `${created.path} holds ignored files that are nowhere else: report.log` },
+    { task: "one", kind: "kept", reason: `${created.path} contains ignored files that exist nowhere else: report.log` },
   ]);
   using another = openGround();
   commitUsual(another);
@@ -99,7 +99,7 @@ test("a task whose folder is gone cannot go on there, and its work stays", async
   commitUsual(ground);
   const { worktrees, created } = await worked(ground, makes);
   rmSync(created.path, { recursive: true });
-  await assert.rejects(worktrees.enter("one"), /the worktree of one was removed, so it cannot go on there/);
+  await assert.rejects(worktrees.enter("one"), /the worktree of one was removed, so the task cannot resume in it/);
   assert.equal((await worktrees.merge(["one"]))[0]?.kind, "merged");
   assert.equal(readFileSync(ground.at("repo/made"), "utf8"), "m\n");
 });
@@ -116,8 +116,8 @@ test("another repository in the place of one is told as such, and forgets what i
   const before = photograph(ground);
   const anew: Worktrees = await ground.open();
   const [outcome] = await anew.merge(["one"]);
-  assert.match(outcome?.kind === "failed" ? outcome.reason : "", /another one may stand in its place now/);
-  await assert.rejects(anew.undo(1), /not in this repository any more/);
+  assert.match(outcome?.kind === "failed" ? outcome.reason : "", /another repository may have taken its place/);
+  await assert.rejects(anew.undo(1), /no longer in this repository/);
   assert.deepEqual(await anew.prune(), [{ task: "one", kind: "removed" }]);
   await assert.rejects(anew.undo(1), /there is no merge to take back/);
   assert.deepEqual(photograph(ground), before);
@@ -126,6 +126,6 @@ test("another repository in the place of one is told as such, and forgets what i
 test("a check that is called off before it began does not begin", async () => {
   using ground = openGround();
   const how = { cwd: ground.path, environment: process.env, signal: AbortSignal.abort() };
-  assert.deepEqual(await runCheck("touch begun", how), { ok: false, output: "interrupted before it began" });
+  assert.deepEqual(await runCheck("touch begun", how), { ok: false, output: "interrupted before it started" });
   assert.equal(existsSync(ground.at("repo/begun")), false);
 });

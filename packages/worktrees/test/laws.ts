@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import type { MergeOutcome, Worktrees } from "../src/index.ts";
-import type { Created, Snapshot, UntrackedLimit } from "../src/internal.ts";
+import type { CreatedWorktree, Snapshot, UntrackedLimit } from "../src/internal.ts";
 import { commitUsual, type Files, type Ground, heldFiles, openGround, type Photograph, photograph } from "./ground.ts";
 
 export type State = {
@@ -19,14 +19,18 @@ export type State = {
   readonly limit?: UntrackedLimit;
   readonly copyIgnored?: readonly string[];
   /** What the task does; default: a change, a new file, a removal and a new mode. */
-  readonly edit?: (copy: Files, created: Created) => void;
+  readonly edit?: (copy: Files, created: CreatedWorktree) => void;
   /** The copy holds something else than the checkout, and this says what. */
   readonly copyHolds?: (copy: Files, checkout: Files) => void;
   /** The checkout after the merge, where it is not simply as the copy. */
   readonly mergedHolds?: (checkout: Files, copy: Files) => void;
   /** What the user's own git would do: then the trap springs, or it would show nothing. */
   readonly spring?: readonly string[];
-  readonly also?: (facts: { readonly ground: Ground; readonly snapshot: Snapshot; readonly created: Created }) => void;
+  readonly also?: (facts: {
+    readonly ground: Ground;
+    readonly snapshot: Snapshot;
+    readonly created: CreatedWorktree;
+  }) => void;
 };
 
 export const usualEdit = ({ put, drop, path }: Files): void => {
@@ -87,7 +91,7 @@ export const assertLife = async (state: State, isWhole = true): Promise<void> =>
 type Rest = {
   readonly checkout: Files;
   readonly worktrees: Worktrees;
-  readonly created: Created;
+  readonly created: CreatedWorktree;
   readonly before: Photograph;
   readonly merged: Photograph;
 };

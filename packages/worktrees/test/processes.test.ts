@@ -102,9 +102,9 @@ test("whoever waits too long for another process is told for whom", async () => 
     },
   });
   await checking;
-  const other = await ground.open({ patienceMs: 50 });
+  const other = await ground.open({ lockTimeoutMs: 50 });
   const words = (doing: string): string =>
-    `${doing}: process ${process.pid} on ${hostname()} works on the worktrees of this repository; try again`;
+    `${doing}: process ${process.pid} on ${hostname()} is changing the worktrees of this repository; try again`;
   for (const [doing, work] of [
     ["merge", () => other.merge(["two"])],
     ["undo", () => other.undo(1)],

@@ -98,7 +98,7 @@ test("a preview repairs nothing: what a crash left is shown as a merge would fin
   writeFileSync(records, `${dead}${JSON.stringify({ ...half, by, top: ground.path })}\n`);
   await assert.rejects(
     worktrees.merge(["one"], { isPreview: true }),
-    /^WorktreeError: merge 1 \(one\) was interrupted in this checkout; prefork worktrees repair takes it back first$/,
+    /^WorktreeError: merge 1 \(one\) was interrupted in this checkout; run prefork worktrees repair first$/,
   );
 });
 
@@ -184,7 +184,7 @@ test("what was changed since a merge is taken back only when that is asked for, 
   const before = photograph(ground);
   await worktrees.merge(["one"]);
   ground.put("b", "and of the user\n");
-  await assert.rejects(worktrees.undo(1), /^WorktreeError: changed since the merge: b; nothing was taken back/);
+  await assert.rejects(worktrees.undo(1), /^WorktreeError: changed since the merge: b; nothing was undone/);
   assert.equal(readFileSync(join(ground.path, "b"), "utf8"), "and of the user\n");
   const [undone] = await worktrees.undo(1, { isForced: true });
   assert.equal(undone?.kept, "refs/prefork/kept/1");
@@ -206,7 +206,7 @@ test("a file that git ignores is not overwritten by one of the same name", async
   const before = photograph(ground);
   const [outcome] = await worktrees.merge(["one"]);
   assert.ok(outcome?.kind === "failed");
-  assert.equal(outcome.reason, "x.log: a file that git ignores stands in the way; nothing was merged");
+  assert.equal(outcome.reason, "x.log: an ignored file is in the way; nothing was merged");
   assert.deepEqual(photograph(ground), before);
 });
 

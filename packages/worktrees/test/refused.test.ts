@@ -43,7 +43,7 @@ const refusals: readonly Refusal[] = [
       tryTo(() => ground.git("stash", "pop"));
     },
     reason: "not-ready",
-    words: /^this checkout has conflicts that are not resolved: b; resolve them and git add them first$/,
+    words: /^this checkout has unresolved conflicts: b; resolve and git add them first$/,
   },
   {
     name: "a merge",
@@ -52,7 +52,7 @@ const refusals: readonly Refusal[] = [
       tryTo(() => ground.git("merge", "other"));
     },
     reason: "not-ready",
-    words: /^a merge is under way .*git merge --abort/,
+    words: /^a merge is in progress .*git merge --abort/,
   },
   {
     name: "a rebase",
@@ -61,7 +61,7 @@ const refusals: readonly Refusal[] = [
       tryTo(() => ground.git("rebase", "other"));
     },
     reason: "not-ready",
-    words: /^a rebase is under way .*git rebase --continue or --abort/,
+    words: /^a rebase is in progress .*git rebase --continue or --abort/,
   },
   {
     name: "a cherry-pick",
@@ -70,7 +70,7 @@ const refusals: readonly Refusal[] = [
       tryTo(() => ground.git("cherry-pick", "other"));
     },
     reason: "not-ready",
-    words: /^a cherry-pick is under way/,
+    words: /^a cherry-pick is in progress/,
   },
   {
     name: "a revert",
@@ -81,7 +81,7 @@ const refusals: readonly Refusal[] = [
       tryTo(() => ground.git("revert", "--no-edit", "HEAD~1"));
     },
     reason: "not-ready",
-    words: /^a revert is under way/,
+    words: /^a revert is in progress/,
   },
   {
     name: "git am",
@@ -97,8 +97,7 @@ const refusals: readonly Refusal[] = [
     name: "untracked files over the limit",
     prepare: ({ put }) => put("huge", Buffer.alloc(65 * 1024 * 1024)),
     reason: "too-large",
-    words:
-      /^untracked files have 65\.0 MiB, and 64\.0 MiB are copied at most: huge \(65\.0 MiB\)\. Ignore or commit them/,
+    words: /^untracked files take 65\.0 MiB, and the limit is 64\.0 MiB: huge \(65\.0 MiB\)\. Ignore or commit them/,
   },
 ];
 
@@ -183,11 +182,11 @@ test("a bare repository and a folder in none are refused with the way out", asyn
   commitUsual(ground);
   ground.git("clone", "-q", "--bare", ".", ground.at("bare.git"));
   mkdirSync(ground.at("none"));
-  await assert.rejects(ground.open({ cwd: ground.at("bare.git") }), /bare: it has no files to work on/);
-  await assert.rejects(ground.open({ cwd: join(ground.path, ".git") }), /bare: it has no files to work on|cannot read/);
+  await assert.rejects(ground.open({ cwd: ground.at("bare.git") }), /bare and has no files/);
+  await assert.rejects(ground.open({ cwd: join(ground.path, ".git") }), /bare and has no files|cannot read/);
   await assert.rejects(
     ground.open({ cwd: ground.at("none") }),
-    /in no git repository; worktrees need one \(git init\)/,
+    /not in a git repository, which worktrees need \(git init\)/,
   );
 });
 
@@ -198,7 +197,7 @@ test("a repository that says its files lie elsewhere is refused, wherever that i
     mkdirSync(ground.at("beside"));
     const path = { above: ground.at(), beside: ground.at("beside"), "/": "/" }[elsewhere];
     ground.git("config", "core.worktree", path);
-    await assert.rejects(ground.open(), /core\.worktree|in no git repository|cannot read/);
+    await assert.rejects(ground.open(), /core\.worktree|not in a git repository|cannot read/);
   }
 });
 

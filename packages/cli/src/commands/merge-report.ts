@@ -3,7 +3,7 @@
  *  repository or a model chose can control the terminal.
  *  Elsewhere: merging (@prefork/worktrees), the command (merge.ts). */
 
-import type { MergeOutcome, Undone } from "@prefork/worktrees";
+import type { MergeOutcome, UndoResult } from "@prefork/worktrees";
 import { painter, type Style } from "../table.ts";
 import { inLine } from "./tasks-store.ts";
 import { counted } from "./worktrees-store.ts";
@@ -97,7 +97,7 @@ export const adviceFor = (tasks: readonly string[], outcomes: readonly MergeOutc
   ];
 };
 
-export const undoneText = ({ point, task, files, kept }: Undone): string =>
+export const undoneText = ({ point, task, files, kept }: UndoResult): string =>
   lines([
     `undone: merge ${point} (${inLine(task)}), ${counted(files.length, "file")} restored`,
     ...listed(files),

@@ -5,7 +5,7 @@
  *  Elsewhere: merging (@prefork/worktrees), texts about the outcome (merge-report.ts), the list (worktrees.ts). */
 
 import type { Policy } from "@prefork/guard";
-import { type Checked, familyOf, type MergeOutcome, type Worktrees } from "@prefork/worktrees";
+import { type CheckResult, familyOf, type MergeOutcome, type Worktrees } from "@prefork/worktrees";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
@@ -96,7 +96,7 @@ const merge = async (given: readonly string[], flags: MergeFlags, io: Io): Promi
   const outcomes =
     onConflict === "hand-back"
       ? await mergeWithForks(tasks, { worktrees, plan, flags, options: how, onOutcome: printer }, io)
-      : await worktrees.merge(tasks, { ...how, onConflict, told: printer });
+      : await worktrees.merge(tasks, { ...how, onConflict, onOutcome: printer });
   if (!flags.json) for (const line of adviceFor(tasks, outcomes)) io.err(`prefork: ${visible(line)}\n`);
   if (io.signal.aborted) return 130;
   return exitCodeFor(tasks, outcomes);
@@ -151,7 +151,7 @@ const outcomePrinter =
     io.out(json ? jsonLine(outcome) : outcomeText(outcome, io.colour));
 
 /** Prints which check is running, since it may take long. */
-const announcedCheck = (command: string, worktrees: Worktrees, io: Io): (() => Promise<Checked>) => {
+const announcedCheck = (command: string, worktrees: Worktrees, io: Io): (() => Promise<CheckResult>) => {
   const check = worktrees.check(command, io.signal);
   return async () => {
     io.err(`· ${visible(command)} …\n`);
@@ -175,7 +175,7 @@ const preview = async (
   { worktrees, onConflict, flags, io }: PreviewOptions,
 ): Promise<number> => {
   const choice = onConflict === "hand-back" ? "stop" : onConflict;
-  const how = { isPreview: true, onConflict: choice, signal: io.signal, told: outcomePrinter(flags, io) };
+  const how = { isPreview: true, onConflict: choice, signal: io.signal, onOutcome: outcomePrinter(flags, io) };
   const outcomes = await worktrees.merge(tasks, how);
   if (!flags.json) for (const line of previewAdvice(tasks, outcomes)) io.err(`prefork: ${visible(line)}\n`);
   return io.signal.aborted ? 130 : exitCodeFor(tasks, outcomes);

@@ -3,7 +3,7 @@
  *  typed on a terminal, or given by --yes.
  *  Elsewhere: removing (@prefork/worktrees). */
 
-import { isUnmerged, type Looked, type Worktree, type Worktrees } from "@prefork/worktrees";
+import { isUnmerged, type Worktree, type WorktreeInspection, type Worktrees } from "@prefork/worktrees";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
@@ -52,13 +52,13 @@ const prune = async (flags: PruneFlags, io: Io): Promise<void> => {
   if (isForcedButKept) io.exitWith(1);
 };
 
-type Loss = { readonly worktree: Worktree; readonly looked: Looked };
+type Loss = { readonly worktree: Worktree; readonly looked: WorktreeInspection };
 
 /** Includes what was put into a worktree after its agent ended. */
 const lossesOf = async (worktrees: Worktrees, forced: readonly Worktree[]): Promise<readonly Loss[]> => {
   const losses: Loss[] = [];
   for (const worktree of forced) {
-    const looked = await worktrees.look(worktree.task);
+    const looked = await worktrees.inspect(worktree.task);
     const hasUnmergedWork = looked.files.length > 0 && (isUnmerged(worktree) || (await hasMore(worktrees, worktree)));
     if (hasUnmergedWork || looked.leftOut.length > 0) losses.push({ worktree, looked });
   }
@@ -70,7 +70,7 @@ const hasMore = async (worktrees: Worktrees, { task }: Worktree): Promise<boolea
   return preview?.kind !== "would-merge" || preview.files.length > 0;
 };
 
-const lossText = ({ task, label }: Worktree, { files, leftOut, ignored }: Looked): string => {
+const lossText = ({ task, label }: Worktree, { files, leftOut, ignored }: WorktreeInspection): string => {
   const names = [
     ...files.map(({ path, how, added, removed }) => {
       const size = added === undefined ? "" : `, +${added} −${removed}`;

@@ -3,7 +3,7 @@
  *  working.
  *  Elsewhere: the worktrees (@prefork/worktrees), texts about a merge (merge-report.ts). */
 
-import type { ChangedFile, Looked, MergeOutcome, Worktree, Worktrees } from "@prefork/worktrees";
+import type { ChangedFile, MergeOutcome, Worktree, WorktreeInspection, Worktrees } from "@prefork/worktrees";
 import { jsonLine } from "../lines.ts";
 import { painter, type Row, renderTable } from "../table.ts";
 import { visible } from "../visible.ts";
@@ -13,7 +13,7 @@ import { counted } from "./worktrees-store.ts";
 
 const LONGEST_LABEL = 32;
 
-type LeftByCrash = Awaited<ReturnType<Worktrees["underWay"]>>;
+type LeftByCrash = Awaited<ReturnType<Worktrees["interrupted"]>>;
 type Layout = { readonly now: number; readonly colour: boolean };
 
 export const worktreeTable = (
@@ -111,7 +111,7 @@ export const worktreeAsObject = (worktree: Worktree, interrupted: ReadonlySet<st
 
 export type WorktreeDetail = {
   readonly worktree: Worktree;
-  readonly looked: Looked;
+  readonly looked: WorktreeInspection;
   readonly preview: MergeOutcome | undefined;
   readonly interrupted: ReadonlySet<string>;
   /** No crash left anything unfinished. */
@@ -140,7 +140,7 @@ export const worktreeAsText = (shown: WorktreeDetail, { now, colour }: Layout): 
     "would merge": previewText(shown),
     age: formatAge(now - createdAt),
     branch: inLine(branch),
-    path: looked.isThere ? inLine(path) : `${inLine(path)} (the folder is gone; the branch still has the work)`,
+    path: looked.exists ? inLine(path) : `${inLine(path)} (the folder is gone; the branch still has the work)`,
     checkout: inLine(top),
     session: session === undefined ? "none" : inLine(session),
     ...(leftOut.length === 0 ? {} : { "not copied": leftOut.map((name) => inLine(name)).join(", ") }),

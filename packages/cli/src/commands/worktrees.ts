@@ -62,7 +62,7 @@ export const worktreesCommand = (io: Io): Command => {
 
 const list = async (flags: ListFlags, io: Io): Promise<void> => {
   const worktrees = await openWorktrees(flags, io);
-  const [table, left] = [await worktrees.table(), await worktrees.underWay()];
+  const [table, left] = [await worktrees.table(), await worktrees.interrupted()];
   const rows = [...table.worktrees.values()].filter(({ state }) => flags.all || state.kind !== "gone");
   const interrupted = new Set(left.worktrees.map(({ task }) => task));
   if (flags.json) {
@@ -75,7 +75,7 @@ const list = async (flags: ListFlags, io: Io): Promise<void> => {
       : worktreeTable(rows, { interrupted, now: Date.now(), colour: io.colour }),
   );
   for (const line of crashLines(left)) io.err(`prefork: ${visible(line)}\n`);
-  const unnoted = await worktrees.unnoted();
+  const unnoted = await worktrees.unrecorded();
   if (unnoted.length > 0)
     io.err(
       `prefork: this repository holds work of ${unnoted.join(", ")}, recorded when the repository was in another folder; move it back there to merge, or use the branches prefork/<task>\n`,
@@ -85,8 +85,8 @@ const list = async (flags: ListFlags, io: Io): Promise<void> => {
 const show = async (given: string, flags: ShowFlags, io: Io): Promise<void> => {
   const worktrees = await openWorktrees(flags, io);
   const worktree = findWorktree(await worktrees.table(), given);
-  const work = await worktrees.look(worktree.task);
-  const left = await worktrees.underWay();
+  const work = await worktrees.inspect(worktree.task);
+  const left = await worktrees.interrupted();
   // A preview repairs first what a crash interrupted; showing must not change anything.
   const isQuiet = left.worktrees.length + left.points.length === 0;
   const [preview] =

@@ -156,7 +156,7 @@ test("what was changed since a merge is not overwritten by taking it back, unles
   ground.put("a.txt", "ONE and more\n");
   const refused = await ground.run(["merge", "--undo"]);
   assert.equal(refused.code, 1);
-  assert.match(refused.err, /^prefork: changed since the merge: a\.txt; nothing was taken back\. With --force/);
+  assert.match(refused.err, /^prefork: changed since the merge: a\.txt; nothing was undone\. --force/);
   assert.equal(ground.read("a.txt"), "ONE and more\n");
   const forced = await ground.run(["merge", "--undo", "--force"]);
   assert.equal(forced.code, 0);
@@ -175,7 +175,7 @@ test("a wrong call is one line and exit code 2, and nothing is touched", async (
     [["merge", "--undo", "x"], /^prefork: .*Expected a whole number above 0\.\n$/],
     [["merge", "--undo", "2"], /^prefork: there is no merge to undo in this checkout\n$/],
     [["merge", "--force", "t"], /^prefork: --force works only with --undo/],
-    [["merge", "--undo", "--preview"], /^prefork: --undo goes with/],
+    [["merge", "--undo", "--preview"], /^prefork: --undo can be combined only with/],
   ];
   for (const [argv, line] of wrong) {
     const { code, out, err } = await ground.run(argv);
@@ -187,7 +187,7 @@ test("a wrong call is one line and exit code 2, and nothing is touched", async (
   assert.deepEqual(nowhere, {
     code: 2,
     out: "",
-    err: "prefork: this folder is in no git repository; worktrees need one (git init)\n",
+    err: "prefork: this folder is not in a git repository, which worktrees need (git init)\n",
   });
   assert.equal(ground.status(), UNTOUCHED);
 });

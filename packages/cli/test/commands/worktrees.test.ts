@@ -123,7 +123,7 @@ test("what a killed process left is shown, not lost, and repaired by name", asyn
   const refused = await ground.run(["merge", task]);
   assert.deepEqual(
     [refused.code, refused.out],
-    [1, `not merged ${task}: ${task} is still at work; wait until it has ended, or stop it\n`],
+    [1, `not merged ${task}: ${task} is still working; wait until it ends, or stop it (prefork tasks stop ${task})\n`],
   );
   running.child.kill("SIGKILL");
   await running.ended;
@@ -136,7 +136,7 @@ test("what a killed process left is shown, not lost, and repaired by name", asyn
   const repaired = await ground.run(["worktrees", "repair"]);
   assert.deepEqual(repaired, {
     code: 0,
-    out: `${task} was at work when its session ended: what it had is committed on prefork/${task}: 1 changed file\n`,
+    out: `${task} was working when its session ended: its work is committed on prefork/${task}: 1 changed file\n`,
     err: "",
   });
   assert.equal((await ground.run(["worktrees", "repair"])).out, "There is nothing to repair.\n");

@@ -189,7 +189,7 @@ export class ChildWorktrees {
     const { environment } = this.#options;
     const { ok, output } = await runCheck(command, { cwd: folders.to, environment, signal });
     const worktrees = await this.open();
-    await worktrees.ready(task);
+    await worktrees.markReady(task);
     if (ok) return;
     await worktrees.finish(task, { message: "Before it began\n", end: "failed" });
     const last = oneLine(output.split("\n").slice(-3).join(" "), 300);

@@ -5,7 +5,7 @@
 
 import type { Mode } from "@prefork/guard";
 import { InputError, noUsage } from "@prefork/wire";
-import type { MergeOutcome, Undone, Worktrees } from "@prefork/worktrees";
+import type { MergeOutcome, UndoResult, Worktrees } from "@prefork/worktrees";
 import {
   type Agent,
   type AgentRun,
@@ -160,7 +160,7 @@ export class Session implements AsyncDisposable {
   }
 
   /** Takes back the last merges: so many, or all of the last command. */
-  async undoMerge(which: number | "group" = 1): Promise<readonly Undone[]> {
+  async undoMerge(which: number | "group" = 1): Promise<readonly UndoResult[]> {
     return (await this.worktrees()).undo(which);
   }
 

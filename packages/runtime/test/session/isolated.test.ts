@@ -319,5 +319,5 @@ test("where no worktree can be made the agent does not start, and its parent is 
   await using session = await ground.open();
   await prompted(session, "Split it");
   assert.deepEqual(endsOf(session), { first: "failed" });
-  assert.match(session.tasks[0]?.result?.text ?? "", /this folder is in no git repository; worktrees need one/);
+  assert.match(session.tasks[0]?.result?.text ?? "", /this folder is not in a git repository, which worktrees need/);
 });
