@@ -1,6 +1,6 @@
-/** Reads a file that somebody else may have put there: whole and within a bound, or not at all.
- *  Invariant: never waits for a pipe, and never reads on where a file of the system says that it has no bytes.
- *  Elsewhere: files inside a held folder (root.ts). */
+/** Reads files and folders that somebody else may have chosen: within a bound, or not at all.
+ *  Invariant: never waits for a pipe or a device, and never reads more than the bound, whatever size a file claims to have.
+ *  Elsewhere: files inside a pinned folder, protected against swaps (root.ts). */
 
 import {
   closeSync,
@@ -31,7 +31,7 @@ export const readUpTo = async (handle: FileHandle, limit: number): Promise<Buffe
   return Buffer.concat(chunks);
 };
 
-/** Undefined where it is not a regular file, has more than `most` bytes, or cannot be read. Links are followed. */
+/** Undefined if it is not a regular file, has more than `most` bytes, or cannot be read. Links are followed. */
 export const readBounded = async (path: string, most: number): Promise<Buffer | undefined> => {
   try {
     await using handle = await open(path, READ);
@@ -44,12 +44,9 @@ export const readBounded = async (path: string, most: number): Promise<Buffer | 
   }
 };
 
-/** Reads a file that somebody else chose, without ever waiting for it.
- *  Invariant: a pipe has no writer and a device no end, so neither is read; nor is more than was asked for, whatever size a
- *  file says it has; nothing is thrown.
- *  Elsewhere: files of the user, held against swaps (../files). */
+// --- without await -----------------------------------------------------------------------------------------------------
 
-/** `missing`: no plain file is there. `unreadable`: one is, but it is too large or not ours to read. */
+/** `missing`: there is no regular file. `unreadable`: there is one, but it is too large or we may not read it. */
 export type PlainFile = Buffer | "missing" | "unreadable";
 
 export const readPlainFile = (path: string | Buffer, mostBytes: number): PlainFile => {
@@ -73,7 +70,7 @@ export const readPlainFile = (path: string | Buffer, mostBytes: number): PlainFi
   }
 };
 
-/** Files of the system say that they have no bytes, and some of them have no end. */
+/** Files in /proc report a size of zero, and some of them never end. */
 const readUpToSync = (descriptor: number, expected: number, most: number): Buffer => {
   let bytes = Buffer.alloc(Math.min(expected + 1, most));
   let length = 0;
@@ -85,16 +82,14 @@ const readUpToSync = (descriptor: number, expected: number, most: number): Buffe
   }
 };
 
-/** The names in a folder, up to a bound.
- *  Invariant: a folder of a million names takes no longer than one that fills the bound.
- *  Elsewhere: what is done with them (secret-walk.ts, ../git/links.ts, waiting-files.ts). */
+// --- folders -----------------------------------------------------------------------------------------------------------
 
 const NAMES_PER_READ = 128;
 
-/** What file systems give as the size of a folder grows with its names. Reading one at a time takes twice as long. */
+/** The size that file systems report for a folder grows with its names. Reading names in chunks takes twice as long. */
 const LARGE_BYTES = 65_536;
 
-/** One more than `most` where there are more. Throws where the folder cannot be listed. */
+/** Returns at most `most + 1` entries, so the caller can tell that there are more. Throws if the folder cannot be listed. */
 export const listFolder = (path: string | Buffer, most: number, encoding: BufferEncoding = "utf8"): Dirent[] => {
   if (statSync(path).size < LARGE_BYTES) return readdirSync(path, { withFileTypes: true, encoding }).slice(0, most + 1);
   const folder = opendirSync(path as string, { bufferSize: NAMES_PER_READ, encoding });

@@ -1,23 +1,23 @@
-/** How do we hold a folder, so that what we open is in it whatever happens to its name meanwhile?
- *  Invariant: a folder is entered one name at a time and never through a link; every path handed to the kernel is
+/** How do we hold a folder, so that what we open is in it, whatever happens to its name meanwhile?
+ *  Invariant: a folder is entered one name at a time and never through a link; every path given to the kernel is
  *  `<an open folder>/<one name>`.
- *  Elsewhere: which paths may be asked for (../paths), what is done in a folder (root.ts, replace.ts). */
+ *  Elsewhere: which paths may be requested (../paths), what is done in a folder (root.ts, replace.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
 import { chmod, type FileHandle, lstat, mkdir, open, readlink, realpath } from "node:fs/promises";
 
-/** Node has no `openat`. Linux gives the same through `/proc/self/fd`; elsewhere names are used, links are refused and
- *  each open folder is compared with its name again before and after every use. */
+/** Node has no `openat`. On Linux, `/proc/self/fd` does the same. Elsewhere we use names, refuse links, and compare each open
+ *  folder with its name before and after every use. */
 export type FolderAccess = "descriptors" | "names";
 
 const ENTER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** Linux: holds what stands under a name without any right to it. Node does not name it. */
+/** Linux: opens a file without needing any permission on it. Node has no constant for it. */
 const O_PATH = 0o10000000;
 
 export const isSame = (a: BigIntStats, b: BigIntStats): boolean => a.ino === b.ino && a.dev === b.dev;
 
-/** The place is not what its name said a moment ago. */
+/** A file or folder was replaced since it was checked. */
 export class SwappedError extends Error {
   override readonly name = "SwappedError";
 }
@@ -25,9 +25,9 @@ export class SwappedError extends Error {
 type OpenFolder = {
   readonly way: FolderAccess;
   readonly handle: FileHandle;
-  /** Canonical, as it was when the folder was opened. Bytes, since names need not be text. */
+  /** Canonical, from when the folder was opened. Bytes, because names need not be valid text. */
   readonly path: Buffer;
-  /** The first folder of the walk and the names from it down to here. */
+  /** The first folder of the walk, and the names from there to here. */
   readonly from?: { readonly top: Folder; readonly names: readonly Buffer[] };
 };
 
@@ -38,7 +38,7 @@ const asBytes = (name: string | Buffer): Buffer => (typeof name === "string" ? B
 const joinBytes = (folder: Buffer, names: readonly Buffer[]): Buffer =>
   Buffer.concat([folder.equals(SLASH) ? Buffer.alloc(0) : folder, ...names.flatMap((name) => [SLASH, name])]);
 
-/** An open folder. Whoever opens or enters one closes it. */
+/** An open folder. The caller that opens or enters one closes it. */
 export class Folder implements AsyncDisposable {
   readonly way: FolderAccess;
   readonly handle: FileHandle;
@@ -77,7 +77,7 @@ export class Folder implements AsyncDisposable {
     return joinBytes(folder, [asBytes(name)]);
   }
 
-  /** What stands under a name, links themselves included; undefined where nothing does. */
+  /** The stats of a name, without following a link; undefined if there is nothing. */
   async look(name: string | Buffer): Promise<BigIntStats | undefined> {
     try {
       return await lstat(this.at(name), { bigint: true });
@@ -87,10 +87,10 @@ export class Folder implements AsyncDisposable {
     }
   }
 
-  /** Sets the rights of what stands under a name, even where they keep us from opening it. Never through a link, and
-   *  only while it is what the caller saw. */
+  /** Sets the permission bits of a name, even if they keep us from opening it. Never through a link, and only while it is
+   *  still what the caller saw. */
   async setRights(name: string | Buffer, seen: BigIntStats, mode: number): Promise<void> {
-    if (seen.isSymbolicLink()) throw new SwappedError("links have no rights of their own");
+    if (seen.isSymbolicLink()) throw new SwappedError("links have no permissions of their own");
     await this.#verifyName();
     const swapped = "it was replaced meanwhile";
     if (this.way === "names") {
@@ -122,7 +122,7 @@ export class Folder implements AsyncDisposable {
     }
   }
 
-  /** Makes a folder where there is none, then enters it. `mode` undefined: as the umask says. */
+  /** Creates the folder if it is missing, then enters it. `mode` undefined: from the umask. */
   async enterOrMake(name: string, mode: number | undefined): Promise<Folder> {
     try {
       return await this.enter(name);
@@ -133,7 +133,7 @@ export class Folder implements AsyncDisposable {
       });
       const made = await this.enter(name);
       try {
-        if (mode !== undefined) await made.handle.chmod(mode); // what the umask took away, a private folder needs
+        if (mode !== undefined) await made.handle.chmod(mode); // the umask may have removed bits that a private folder needs
         return made;
       } catch (failure) {
         await made.close();
@@ -142,8 +142,8 @@ export class Folder implements AsyncDisposable {
     }
   }
 
-  /** Is this folder still where the walk found it? Asked before anything in it changes: a folder that was moved away
-   *  while we hold it would carry our write along. */
+  /** Throws if this folder is no longer where the walk found it. Called before each change: if the folder was moved while we
+   *  hold it, our write would move along. */
   async verify(): Promise<void> {
     if (this.way === "names") return this.#verifyName();
     if (this.#from === undefined) return;
@@ -155,7 +155,7 @@ export class Folder implements AsyncDisposable {
       throw new SwappedError("a folder of the path was moved meanwhile");
   }
 
-  /** Where only names can be used: the name must still lead to what we hold, and without any link. */
+  /** Without descriptors: the name must still lead to the folder we hold, without any link. */
   async #verifyName(): Promise<void> {
     if (this.way === "descriptors") return;
     const [held, named, real] = await Promise.all([

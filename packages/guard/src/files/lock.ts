@@ -1,9 +1,8 @@
 /** Which process holds this folder? At most one does.
- *  Invariant: a lock is the link `lock-<n>` with the highest n, made in one step with its holder as its text (nobody
- *  follows it); it is never changed and never removed while it is the highest. A free or a dead one is passed by making
- *  the next number, which the file system grants to one process only; one that comes too late finds a higher number.
- *  Elsewhere: the folder it stands in, which is ours alone (private-folder.ts), what is done under a lock (journals,
- *  worktrees). */
+ *  Invariant: a lock is the link `lock-<n>` with the highest n. It is created in one step with its holder as its text (nobody
+ *  follows it); it is never changed, and never removed while it is the highest. A free or dead lock is passed by creating the
+ *  next number, which the file system grants to one process only; a process that comes too late finds a higher number.
+ *  Elsewhere: the folder it is in, which is ours alone (private-folder.ts), what is done under a lock (journals, worktrees). */
 
 import { readFileSync, readlinkSync } from "node:fs";
 import { readdir, readlink, symlink, unlink } from "node:fs/promises";
@@ -11,7 +10,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Folder } from "./folder.ts";
 
-/** `locked`: another process holds it. `insecure`: something that is no lock stands in its place. */
+/** `locked`: another process holds it. `insecure`: something else has the lock's name. */
 export class LockError extends Error {
   override readonly name = "LockError";
   readonly reason: "locked" | "insecure";
@@ -24,13 +23,13 @@ export class LockError extends Error {
 
 const isCode = (error: unknown, code: string): boolean => (error as NodeJS.ErrnoException).code === code;
 
-/** A process, told apart from a later one with the same number. What a system cannot tell is null. */
+/** A process, distinguishable from a later one with the same pid. What a system does not report is null. */
 export type LockHolder = {
   readonly pid: number;
-  /** In ticks since the start of the system. */
+  /** Start time, in ticks since boot. */
   readonly started: string | null;
   readonly boot: string | null;
-  /** Process numbers mean nothing in another namespace, and little on another machine. */
+  /** Pids mean nothing in another namespace, and little on another machine. */
   readonly namespace: string | null;
   readonly host: string;
 };
@@ -51,7 +50,7 @@ const namespaceOf = (): string | null => {
   }
 };
 
-/** State and start time; the name before them may hold spaces and parentheses. */
+/** State and start time; the name before them may contain spaces and parentheses. */
 const statOf = (pid: number): { readonly state: string; readonly started: string } | undefined => {
   const text = readOrNull(`/proc/${pid}/stat`);
   const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
@@ -67,7 +66,7 @@ export const thisProcess = (): LockHolder => ({
   host: hostname(),
 });
 
-/** `elsewhere`: it cannot be seen from here whether it still runs. */
+/** `elsewhere`: we cannot see from here whether it still runs. */
 type Liveness = "alive" | "dead" | "elsewhere";
 
 export const livenessOf = (holder: LockHolder, self: LockHolder): Liveness => {
@@ -77,7 +76,7 @@ export const livenessOf = (holder: LockHolder, self: LockHolder): Liveness => {
   try {
     process.kill(holder.pid, 0);
   } catch (error) {
-    if (isCode(error, "ESRCH")) return "dead"; // any other answer comes from a process that is there
+    if (isCode(error, "ESRCH")) return "dead"; // any other error means that the process exists
   }
   const stat = holder.started === null ? undefined : statOf(holder.pid);
   if (stat === undefined) return "alive";
@@ -110,18 +109,19 @@ const turnsIn = async (folder: Folder): Promise<readonly number[]> =>
     .flatMap((name) => (/^lock-[1-9]\d{0,14}$/.test(name) ? [Number(name.slice(5))] : []))
     .sort((a, b) => a - b);
 
-/** The holder of a lock; "free" where it was given back or means nothing, undefined where the link is gone. */
+/** The holder of a lock; "free" if it was released or cannot be parsed, undefined if the link is gone. */
 const holderAt = async (folder: Folder, turn: number): Promise<LockHolder | typeof FREE | undefined> => {
   try {
     return parseHolder(await readlink(folder.at(linkName(turn)))) ?? FREE;
   } catch (error) {
     if (isCode(error, "ENOENT")) return undefined;
-    if (isCode(error, "EINVAL")) throw new LockError("insecure", `${folder.path}/${linkName(turn)} is no lock`);
+    if (isCode(error, "EINVAL"))
+      throw new LockError("insecure", `${folder.path}/${linkName(turn)} is not a lock; remove it`);
     throw error;
   }
 };
 
-/** Who holds the lock now, the dead left out. */
+/** The live holder of the lock, if any. */
 export const lockHolder = async (folder: Folder, self: LockHolder): Promise<LockHolder | undefined> => {
   const last = (await turnsIn(folder)).at(-1);
   const holder = last === undefined ? FREE : await holderAt(folder, last);
@@ -130,22 +130,22 @@ export const lockHolder = async (folder: Folder, self: LockHolder): Promise<Lock
 
 export type Lock = { readonly holder: LockHolder; readonly release: () => Promise<void> };
 
-/** Each try that fails means that another process went on, so a few suffice; this many mean that something is wrong. */
+/** Each failed try means that another process made progress, so a few suffice. This many mean that something is wrong. */
 const MAX_TRIES = 1_000;
 
-/** `what` is for the message: "session 4711". */
+/** `what` names the locked thing in messages: "session 4711". */
 export const acquireLock = async (folder: Folder, what: string, self: LockHolder): Promise<Lock> => {
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     const turn = await tryTurn(folder, what, self);
     if (turn !== undefined) return { holder: self, release: () => release(folder, turn) };
   }
-  throw new LockError("locked", `${what}: others take and leave its lock all the time`);
+  throw new LockError("locked", `${what}: other processes keep taking its lock; try again`);
 };
 
-/** In a folder that was just made: nobody has been there, so nothing is looked for. */
+/** For a folder that was just created: nobody else has been there, so there is nothing to look for. */
 export const firstLock = async (folder: Folder, what: string, self: LockHolder): Promise<Lock> => {
   if (await createLink(folder, 1, encodeHolder(self))) return { holder: self, release: () => release(folder, 1) };
-  throw new LockError("locked", `${what} was taken by another process while it was made`);
+  throw new LockError("locked", `${what} was locked by another process while it was created`);
 };
 
 const tryTurn = async (folder: Folder, what: string, self: LockHolder): Promise<number | undefined> => {
@@ -183,8 +183,8 @@ const removeLinks = async (folder: Folder, turns: readonly number[]): Promise<vo
     });
 };
 
-/** The next number is made first: without any link the numbers would begin anew, and a process that came too late
- *  would not notice. */
+/** Creates the next number first: without any link, the numbers would start over, and a process that came too late would not
+ *  notice. */
 const release = async (folder: Folder, turn: number): Promise<void> => {
   if (await createLink(folder, turn + 1, FREE)) await removeLinks(folder, [turn]);
 };

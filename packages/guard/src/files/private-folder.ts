@@ -1,6 +1,7 @@
-/** A folder of the user's own that nobody else can read, change or put a link into: where state is kept.
- *  Invariant: the folder is 0700 and ours, every folder above it can be changed only by us or the superuser, and no link
- *  stands in its place; otherwise it is refused, never repaired behind somebody's back.
+/** A folder of the user that nobody else can read, change or put a link into: where state is kept.
+ *  Invariant: the folder is ours with mode 0700, every folder above it can be changed only by us or the superuser, and it is
+ *  not a link. Otherwise it is refused, and never silently repaired. The same checks tell whether somebody else could have
+ *  written one of the user's files.
  *  Elsewhere: what is kept there (../trust). */
 
 import { readFileSync, type Stats } from "node:fs";
@@ -12,7 +13,7 @@ import { openRoot, type Root, type RootOptions } from "./root.ts";
 
 const currentUser = (): number => process.getuid?.() ?? -1;
 
-/** Why a folder above ours could be exchanged by somebody else, or undefined. */
+/** Why somebody else could replace a folder above ours, or undefined. */
 const parentProblem = (path: string, stats: Stats): string | undefined =>
   ownershipProblem(path, stats) ??
   (stats.isDirectory() || stats.isSymbolicLink() ? undefined : `${path} is not a folder`);
@@ -23,7 +24,7 @@ type FolderState =
   | { readonly kind: "there"; readonly path: string; readonly mode: number }
   | { readonly kind: "missing"; readonly path: string; readonly make: readonly string[] };
 
-/** Looks without changing anything. */
+/** Inspects without changing anything. */
 const inspect = async (folder: string): Promise<FolderState | Refused> => {
   const missing: string[] = [];
   let given = dirname(resolve(folder));
@@ -34,9 +35,8 @@ const inspect = async (folder: string): Promise<FolderState | Refused> => {
       break;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") return refusalOf(error);
-      // A link that leads nowhere is not the same as nothing: making folders would go through it.
-      if ((await lstat(given).catch(() => undefined)) !== undefined)
-        return refuse(`${given} is a link that leads nowhere`);
+      // A dangling link is not the same as a missing folder: creating folders would go through it.
+      if ((await lstat(given).catch(() => undefined)) !== undefined) return refuse(`${given} is a dangling link`);
       missing.unshift(basename(given));
       given = dirname(given);
     }
@@ -55,7 +55,7 @@ const inspect = async (folder: string): Promise<FolderState | Refused> => {
   return { kind: "there", path, mode: stats.mode & 0o777 };
 };
 
-/** A folder that cannot be looked at is not one that is not there. */
+/** Only ENOENT means that the folder is missing. */
 const undefinedIfAbsent = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== "ENOENT") throw error;
 };
@@ -64,14 +64,14 @@ export type PrivateFolderState =
   | { readonly ok: true; readonly path: string; readonly mode: number | undefined }
   | Refused;
 
-/** What `openPrivateFolder` would find; `mode` is undefined where the folder is not there yet. */
+/** What `openPrivateFolder` would find; `mode` is undefined if the folder does not exist yet. */
 export const inspectPrivateFolder = async (folder: string): Promise<PrivateFolderState> => {
   const found = await inspect(folder).catch(refusalOf);
   if (!("kind" in found)) return found;
   return { ok: true, path: found.path, mode: found.kind === "there" ? found.mode : undefined };
 };
 
-/** Opens the folder, making it 0700 where there is none. */
+/** Opens the folder, and creates it with mode 0700 if it is missing. */
 export const openPrivateFolder = async (
   folder: string,
   { drafts }: Pick<RootOptions, "drafts"> = {},
@@ -91,7 +91,7 @@ export const openPrivateFolder = async (
   }
 };
 
-/** Another process of ours may make the same folder at the same time; what stands there is judged afterwards. */
+/** Another process of ours may create the same folder at the same time; the result is checked afterwards. */
 const makeOrKeep = (path: string): Promise<void> =>
   mkdir(path, { mode: 0o700 }).then(
     () => undefined,
@@ -100,22 +100,21 @@ const makeOrKeep = (path: string): Promise<void> =>
     },
   );
 
-/** Could somebody else have written this file? Asked before a file of the user's is obeyed.
- *  Invariant: every folder, link and file on the way is judged, also behind links: it is ours or the superuser's, and
- *  nobody else can change it. A sticky folder may be open to others, since they cannot rename or remove what is ours.
- *  Elsewhere: folders that we make ourselves (private-folder.ts), files of a project, which are known by their hash
- *  (../trust). */
+// --- could somebody else have written this file? -----------------------------------------------------------------------
+// Every folder, link and file on the path is checked, also behind links: it belongs to us or the superuser, and nobody else
+// can change it. A sticky folder may be writable by others, because they cannot rename or remove our files in it. Files of
+// a project are checked by their hash instead (../trust).
 
 const STICKY = 0o1000;
 const MAX_LINKS = 40;
 
 export const octal = (mode: number): string => (mode & 0o7777).toString(8).padStart(4, "0");
 
-/** Many systems give each user a group of the same number with nobody else in it; writable by that group is writable by
- *  the user. The superuser's group is no such group. */
+/** Many systems give each user a private group with the same id. A file writable by that group is writable only by the user.
+ *  The superuser's group does not count. */
 const isOwnGroup = ({ gid, uid }: Stats): boolean => gid !== 0 && gid === uid && uid === currentUser();
 
-/** In a user namespace the superuser's own files show this owner, and nobody inside can become it. */
+/** In a user namespace, the superuser's files show this owner, and nobody inside can become it. */
 const isUnmapped = (uid: number): boolean => {
   if (uid !== 65_534) return false;
   try {
@@ -125,21 +124,21 @@ const isUnmapped = (uid: number): boolean => {
   }
 };
 
-/** Why something could have been changed or exchanged by somebody else, or undefined. */
+/** Why somebody else could have changed or replaced this, or undefined. */
 export const ownershipProblem = (path: string, stats: Stats): string | undefined => {
   if (stats.uid !== currentUser() && stats.uid !== 0 && !isUnmapped(stats.uid))
     return `${path} belongs to another user (${stats.uid})`;
-  if (stats.isSymbolicLink()) return undefined; // whose it is was asked; where it leads is asked next
+  if (stats.isSymbolicLink()) return undefined; // its owner is fine; its target is checked next
   if (stats.isDirectory() && stats.mode & STICKY) return undefined;
   const others = stats.mode & 0o002 || (stats.mode & 0o020 && !isOwnGroup(stats));
   return others ? `${path} can be changed by others (mode ${octal(stats.mode)})` : undefined;
 };
 
-/** Why a file must not be obeyed, or undefined: also where there is none. */
+/** Why a settings file must not be used, or undefined; also undefined if there is no file. */
 export const tamperingRisk = async (path: string): Promise<string | undefined> => {
-  if (process.getuid === undefined) return undefined; // a system without these owners and modes
+  if (process.getuid === undefined) return undefined; // this system has no such owners and modes
   try {
-    await stat(path); // what is not there needs no judging, whoever could put it there
+    await stat(path); // a missing file needs no check, whoever could create it
     return await riskOnPath(resolve(path));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

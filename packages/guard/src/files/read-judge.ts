@@ -1,6 +1,6 @@
-/** May a plan read this place? Asked of where a name really leads, when it is known.
- *  Invariant: one judge for names, links, folders that are walked and files of commits: names that stand for keys, settings
- *  in the home folder wherever that lies, what is not a regular file, and the rules of the plan.
+/** May a plan read this file? Asked about the path that a name really leads to, once it is known.
+ *  Invariant: one judge for names, links, walked folders and files of commits. It refuses names that stand for secrets, settings
+ *  in the home folder wherever that is, special files, and what the plan's rules deny.
  *  Elsewhere: names as they are written (../bash), rules (../rules). */
 
 import { existsSync, realpathSync } from "node:fs";
@@ -10,7 +10,7 @@ import { fromHome, mayContainSecrets } from "../paths/index.ts";
 import { broadFolderProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../rules/index.ts";
 
 export type PathJudge = {
-  /** Why a file must not be read. The path is absolute and leads through no link. */
+  /** Why a file must not be read. The path is absolute and contains no link. */
   readonly problem: (path: string) => string | undefined;
   /** Why a folder must not be read as a whole. */
   readonly folderProblem: (path: string) => string | undefined;
@@ -27,7 +27,7 @@ export type PathJudgeOptions = {
 export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: PathJudgeOptions): PathJudge => {
   const homes = [...new Set([home, homedir()].map(realPath))].filter((path) => path.length > 1);
   const here = realPath(cwd);
-  /** As it is written from the home folder, which may lie anywhere. */
+  /** The path relative to the home folder, which may be anywhere. */
   const short = (path: string): string | undefined =>
     homes.map((one) => fromHome(path, one)).find((found) => found !== undefined);
   const rules = readRules(written.map(withResolvedPaths));
@@ -39,7 +39,7 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: PathJu
     rules,
     problem,
     folderProblem: (path) => {
-      const atHome = path === here ? undefined : short(path); // a project may be somebody's home
+      const atHome = path === here ? undefined : short(path); // a project may be a home folder
       return (
         problem(path) ?? broadFolderProblem(path) ?? (atHome === undefined ? undefined : broadFolderProblem(atHome))
       );
@@ -50,13 +50,13 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: PathJu
 
 type Names = PlanRule["paths"][number];
 
-/** What a rule names may be a link, or be reached through one: the rule holds for the place as well. */
+/** A path in a rule may be a link or lead through one; the rule applies to the target as well. */
 const withResolvedPaths = (rule: PlanRule): PlanRule => ({
   ...rule,
   paths: [...rule.paths, ...resolvedPatterns(rule.paths)],
 });
 
-/** The same paths where links lead, for those that lead elsewhere. */
+/** The targets of the paths that lead through links. */
 export const resolvedPatterns = (paths: PlanRule["paths"]): PlanRule["paths"] =>
   paths.flatMap((names) => resolvePattern(names));
 
@@ -66,7 +66,7 @@ const resolvePattern = (names: Names): readonly Names[] => {
     if (name === "**" || "glob" in name) break;
     fixed.push(name.name);
   }
-  // As far as there is something: the rest need not be there yet.
+  // Resolves the part that exists; the rest need not exist yet.
   for (let end = fixed.length; end > 0; end -= 1) {
     const path = `/${fixed.slice(0, end).join("/")}`;
     if (!existsSync(path)) continue;
@@ -77,16 +77,15 @@ const resolvePattern = (names: Names): readonly Names[] => {
   return [];
 };
 
-/** Where does a name lead, as the kernel goes there?
- *  Invariant: nothing is folded: `..` after a link is the folder above where it leads, not the one above its name, so a
- *  name is looked at in just the file that the program will open.
- *  Elsewhere: names as they are written (../bash), what may not be read (render-pipe.ts). */
+// --- where a name leads ------------------------------------------------------------------------------------------------
+// Nothing is normalized: `..` after a link is the parent of its target, not of its name. So the judged file is exactly the
+// one that the program will open.
 
-/** A name as it is asked for from a folder. Not for `cd`, which goes back by name. */
+/** A name relative to a folder, unnormalized. Not for `cd`, which resolves `..` by name. */
 export const resolveName = (folder: string, name: string): string =>
   isAbsolute(name) ? name : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;
 
-/** The place itself; the name where nothing is there. */
+/** The canonical path, or the path itself if nothing is there. */
 export const realPath = (path: string): string => {
   try {
     return realpathSync.native(path);

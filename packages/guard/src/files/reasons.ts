@@ -1,5 +1,5 @@
-/** What a refusal of the kernel means to a model that asked for a file.
- *  Invariant: an error of the operating system becomes one line; anything else is a bug and is thrown on.
+/** What does an error of the kernel mean to a model that asked for a file?
+ *  Invariant: an error of the operating system becomes one line; anything else is a bug and is rethrown.
  *  Elsewhere: refusals of our own (../paths, root.ts). */
 
 import type { BigIntStats } from "node:fs";
@@ -39,7 +39,7 @@ export type Kind = "file" | "folder" | "link" | "other";
 export const kindOf = (stats: Pick<BigIntStats, "isFile" | "isDirectory" | "isSymbolicLink">): Kind =>
   stats.isFile() ? "file" : stats.isDirectory() ? "folder" : stats.isSymbolicLink() ? "link" : "other";
 
-/** Why what stands under a name cannot be used as an ordinary file; undefined where it can. */
+/** Why this is not an ordinary file; undefined if it is. */
 export const fileProblem = (stats: BigIntStats): string | undefined => {
   const kind = kindOf(stats);
   if (kind === "link") return "this is a link, and links are not followed";
@@ -47,6 +47,6 @@ export const fileProblem = (stats: BigIntStats): string | undefined => {
   return kind === "other" ? "this is a device, a pipe or a socket, not a file" : undefined;
 };
 
-/** A write through a file of several names would change what the other names lead to. */
+/** Why a file with hard links is not written: the write would change it under its other names too. */
 export const hardLinkProblem = (stats: BigIntStats): string | undefined =>
   stats.nlink === 1n ? undefined : "this file has further names (hard links), which a write would change as well";

@@ -1,6 +1,7 @@
-/** How a file gets new content: whole or not at all, in the folder we hold and nowhere else.
- *  Invariant: nothing that exists is opened for writing; a new file is filled, synced, then renamed over the name, and a
- *  rename replaces what stands under the name without following it.
+/** How does a file get new content? Completely or not at all, in the folder we hold and nowhere else.
+ *  Invariant: no existing file is opened for writing. A new file (a draft) is filled, synced, then renamed over the name, and a
+ *  rename replaces what has that name without following it. Before a draft is created, its path is noted in a folder of ours
+ *  under the identity of the process; it is removed only if that process is gone. Nothing else is ever removed.
  *  Elsewhere: holding the folder (folder.ts), who may write what (root.ts). */
 
 import { createHash, randomBytes } from "node:crypto";
@@ -14,11 +15,11 @@ export type Replacement = {
   readonly folder: Folder;
   readonly name: string;
   readonly content: string | Uint8Array;
-  /** What stood there when it was checked; undefined: nothing. */
+  /** The file when it was checked; undefined: there was none. */
   readonly before: BigIntStats | undefined;
-  /** Permission bits of a new file; undefined: as the process's umask says. A file that exists keeps its own. */
+  /** Permission bits of a new file; undefined: from the umask. An existing file keeps its own. */
   readonly mode: number | undefined;
-  /** Where drafts are noted, so that one of a process that dies is taken away later. */
+  /** Where drafts are noted, so that the draft of a process that dies is removed later. */
   readonly drafts?: string | undefined;
 };
 
@@ -27,30 +28,30 @@ const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | const
 const hasChanged = (before: BigIntStats | undefined, now: BigIntStats | undefined): boolean =>
   before === undefined || now === undefined ? before !== now : versionOf(before) !== versionOf(now);
 
-/** Two equal versions are the same bytes: the kernel moves the change time by itself. */
+/** Equal versions mean equal bytes: the kernel updates the change time. */
 export const versionOf = (stats: BigIntStats): string =>
   [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(":");
 
-/** Keeps bits and owner; the bits that run a file as somebody else are left out, since its content is no longer his. */
+/** Keeps permission bits and owner, except for setuid and setgid, because the content is no longer the owner's. */
 const keepAttributes = async (handle: FileHandle, { before, mode }: Replacement): Promise<void> => {
   if (before === undefined) {
-    if (mode !== undefined) await handle.chmod(mode); // the umask had its say at creation; here the caller has
+    if (mode !== undefined) await handle.chmod(mode); // the umask applied at creation; the caller's mode overrides it
     return;
   }
   const made = await handle.stat({ bigint: true });
   if (made.uid !== before.uid || made.gid !== before.gid)
-    await handle.chown(Number(before.uid), Number(before.gid)).catch(() => undefined); // only the superuser may give away
+    await handle.chown(Number(before.uid), Number(before.gid)).catch(() => undefined); // only the superuser may change the owner
   await handle.chmod(Number(before.mode) & 0o777);
 };
 
-/** Asked before a byte is in it: where only names can be used, it may have been made in another folder. */
+/** Runs before the first byte is written: without descriptors, the file may have been created in another folder. */
 const verifyCreatedIn = async (folder: Folder, name: string, handle: FileHandle): Promise<void> => {
   await folder.verify();
   const [seen, held] = await Promise.all([folder.look(name), handle.stat({ bigint: true })]);
   if (seen === undefined || !isSame(seen, held)) throw new SwappedError("a folder of the path was replaced meanwhile");
 };
 
-/** Gives the facts of the file that now stands under the name. */
+/** Returns the stats of the new file. */
 export const replaceFile = async (wanted: Replacement): Promise<BigIntStats> => {
   const { folder } = wanted;
   const draft = newDraftName();
@@ -76,7 +77,7 @@ const fillAndRename = async (wanted: Replacement, draft: string): Promise<BigInt
     if (hasChanged(before, await folder.look(name)))
       throw new SwappedError("the file was changed meanwhile; read it again");
     await rename(folder.at(draft), folder.at(name));
-    await folder.handle.sync().catch(() => undefined); // some file systems cannot sync a folder; the file itself is
+    await folder.handle.sync().catch(() => undefined); // some file systems cannot sync a folder; the file itself is synced
     const now = await folder.look(name);
     if (now === undefined || !isSame(made, now)) throw new SwappedError("the file was replaced while it was written");
     return now;
@@ -88,23 +89,20 @@ const fillAndRename = async (wanted: Replacement, draft: string): Promise<BigInt
   }
 };
 
-/** Half-written files of processes that died: how are they found again?
- *  Invariant: before a draft is made its path is noted, in a folder of ours, under the name of the process that makes it;
- *  a draft is taken away only where that process is gone. Nothing that was not noted is ever touched.
- *  Elsewhere: writing them (replace.ts). */
+// --- drafts of processes that died -------------------------------------------------------------------------------------
 
 export const newDraftName = (): string => `.prefork-${randomBytes(9).toString("base64url")}.tmp`;
 
 const DRAFT = /(?:^|\/)\.prefork-[\w-]{12}\.tmp$/;
-/** What a process elsewhere noted can be judged by its age alone. */
+/** Notes of processes on other hosts can be judged only by age. */
 const ABANDONED_MS = 24 * 60 * 60_000;
 
 type Holder = {
   readonly pid: number;
-  /** In ticks since the start of the system; 0 where that is not shown. */
+  /** Start time in ticks since boot; 0 if unknown. */
   readonly started: string;
   readonly boot: string;
-  /** Machine and process namespace: numbers mean nothing elsewhere. */
+  /** Host and process namespace: pids mean nothing elsewhere. */
   readonly host: string;
 };
 
@@ -155,7 +153,7 @@ const isGone = ({ pid, started, boot, host }: Holder, { self, ageMs }: { self: H
   }
 };
 
-/** Gives what takes the note away again. A note that cannot be made keeps nobody from writing. */
+/** Returns a function that removes the note. If the note cannot be created, writing continues without it. */
 export const noteDraft = async (ledger: string | undefined, draft: Buffer): Promise<() => Promise<void>> => {
   if (ledger === undefined) return async () => {};
   const note = join(ledger, `${encodeHolder(thisHolder())}-${randomBytes(4).toString("hex")}`);
@@ -172,7 +170,7 @@ export const noteDraft = async (ledger: string | undefined, draft: Buffer): Prom
   return () => unlink(note).catch(() => undefined);
 };
 
-/** Takes away what dead processes left half-written. */
+/** Removes the drafts that dead processes left behind. */
 export const removeAbandonedDrafts = async (ledger: string): Promise<void> => {
   const notes = await readdir(ledger).catch(() => []);
   if (notes.length === 0) return;

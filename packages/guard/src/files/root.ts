@@ -1,7 +1,7 @@
 /** The files inside one pinned folder: read, write, list, look, remove.
- *  Invariant: the folder is held open from the start, each use walks down from it without following a link, and what is
- *  refused is a value with a reason that can be shown to a model.
- *  Elsewhere: what a path text means and which names are protected (../paths), the walk (folder.ts), writing (replace.ts). */
+ *  Invariant: the folder is held open from the start, and each operation walks down from it without following a link. A refusal
+ *  is a value with a reason that can be shown to a model.
+ *  Elsewhere: what a path means and which names are protected (../paths), the walk (folder.ts), writing (replace.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
 import { access, lstat, open, readdir, readlink, realpath, unlink } from "node:fs/promises";
@@ -21,13 +21,13 @@ import { fileProblem, hardLinkProblem, type Kind, kindOf, refusalOf, refuse } fr
 import { replaceFile, versionOf } from "./replace.ts";
 
 export type RootOptions = {
-  /** New files 0600 and new folders 0700 whatever the umask; otherwise as the umask says. Default: true. */
+  /** New files get mode 0600 and new folders 0700; otherwise the umask decides. Default: true. */
   readonly private?: boolean;
   /** Refuse to write names that run something later (../paths/protected.ts). Default: true. */
   readonly protect?: boolean;
-  /** Default: descriptors where the kernel has them. */
+  /** Default: descriptors if the kernel supports them. */
   readonly way?: FolderAccess;
-  /** A folder of ours where half-written files are noted, for the case that this process dies. Default: they are not. */
+  /** A folder of ours where half-written files are noted, in case this process dies. Default: none. */
   readonly drafts?: string;
 };
 
@@ -38,7 +38,7 @@ export type FileFacts = {
   readonly owner: number;
   readonly links: number;
   readonly modifiedMs: number;
-  /** Equal versions mean equal bytes; give it back to `write` to be told of a change in between. */
+  /** Equal versions mean equal bytes. Pass it to `write` to detect a change in between. */
   readonly version: string;
 };
 
@@ -48,7 +48,7 @@ export type LookResult = { readonly ok: true; readonly facts: FileFacts | undefi
 export type Entry = { readonly name: string; readonly kind: Kind };
 export type ListResult = { readonly ok: true; readonly entries: readonly Entry[] } | Refused;
 
-/** The folder cannot be pinned: there is none, or it is no ordinary folder. */
+/** The folder cannot be pinned: it is missing, or not an ordinary folder. */
 export class RootError extends Error {
   override readonly name = "RootError";
 }
@@ -69,13 +69,13 @@ const factsOf = (stats: BigIntStats): FileFacts => ({
 
 type Visit<T> = (folder: Folder, name: string) => Promise<T | Refused>;
 
-/** What the walk is for: `changes` refuses what a repository without `.git` acts on, `makeFolders` fills up the way. */
+/** Options of a walk: `changes` refuses names that a bare repository acts on, `makeFolders` creates missing folders. */
 type Walk = { readonly changes?: boolean; readonly makeFolders?: boolean };
 
 export class Root implements AsyncDisposable {
   /** Canonical. */
   readonly path: string;
-  /** All names the folder goes by: canonical, and as it was given. */
+  /** All paths of the folder: canonical, and as it was given. */
   readonly names: readonly string[];
   readonly #folder: Folder;
   readonly #options: RootOptions;
@@ -97,7 +97,7 @@ export class Root implements AsyncDisposable {
     return this.#visit(path, async (folder, name) => {
       const seen = await folder.look(name);
       if (seen === undefined) return refuse("there is no such file");
-      const wrong = fileProblem(seen); // before it is opened: opening a device can do something
+      const wrong = fileProblem(seen); // before opening: opening a device can have effects
       if (wrong !== undefined) return refuse(wrong);
       await using handle = await open(folder.at(name), READ);
       const held = await handle.stat({ bigint: true });
@@ -110,7 +110,7 @@ export class Root implements AsyncDisposable {
     });
   }
 
-  /** Puts `content` in place of the whole file, making it and its folders where there are none. */
+  /** Replaces the whole file by `content`; creates the file and its folders if they are missing. */
   async write(
     path: string,
     content: string | Uint8Array,
@@ -141,7 +141,7 @@ export class Root implements AsyncDisposable {
     });
   }
 
-  /** What stands there; `facts` is undefined where nothing does. A link is told as a link, and not followed. */
+  /** Describes a path; `facts` is undefined if nothing is there. A link is reported as a link, and not followed. */
   async look(path: string): Promise<LookResult> {
     const inside = judgeInside(this.names, path);
     if (!inside.ok) return inside;
@@ -154,7 +154,7 @@ export class Root implements AsyncDisposable {
     return !looked.ok && looked.reason === NO_FOLDER ? { ok: true, facts: undefined } : looked;
   }
 
-  /** Where a link points, as its text; nothing is looked up there. */
+  /** The text of a link; its target is not looked up. */
   async linkText(path: string): Promise<{ readonly ok: true; readonly text: string } | Refused> {
     return this.#visit(path, async (folder, name) => ({ ok: true, text: await readlink(folder.at(name)) }));
   }
@@ -178,7 +178,7 @@ export class Root implements AsyncDisposable {
     });
   }
 
-  /** May this be written? The same walk and checks as `write`, changing nothing. */
+  /** Whether this may be written. The same walk and checks as `write`, without changing anything. */
   async mayWrite(path: string): Promise<{ readonly ok: true } | Refused> {
     const refused = this.#refusesWrite(path);
     if (refused !== undefined) return refused;
@@ -249,7 +249,7 @@ export class Root implements AsyncDisposable {
       const { code } = error as NodeJS.ErrnoException;
       if (code === "ENOENT") return refuse(NO_FOLDER);
       if (code !== "ENOTDIR" && code !== "ELOOP") throw error;
-      // The kernel says the same of a link and of a file; a model can act on the difference.
+      // The kernel reports a link and a file with the same error; a model can act on the difference.
       const stats = await folder.look(name);
       return refuse(
         stats?.isSymbolicLink() ? `${name} is a link, and links are not followed` : `${name} is not a folder`,
@@ -258,7 +258,8 @@ export class Root implements AsyncDisposable {
   }
 }
 
-/** Only names that git knows are worth looking at the others for. */
+/** Why a name may not be written because git would treat its folder as a repository. Looks for the repository's marks only
+ *  if the name matters to git. */
 const repositoryProblem = async (folder: Folder, name: string): Promise<string | undefined> => {
   if (protectedInRepository(name, repositoryMarks) === undefined) return undefined;
   const seen = await Promise.all(repositoryMarks.map((mark) => folder.look(mark)));
@@ -268,7 +269,7 @@ const repositoryProblem = async (folder: Folder, name: string): Promise<string |
   );
 };
 
-/** A rename would pass over the write protection of the file it replaces, so that is asked for here. */
+/** Why a file may not be replaced. A rename would ignore the write protection of the file, so it is checked here. */
 const writeProblem = async (
   folder: Folder,
   name: string,
@@ -288,7 +289,7 @@ const writeProblem = async (
 
 const NO_FOLDER = "there is no such folder";
 
-/** Pins a folder. Throws RootError where there is none or where it is none. */
+/** Pins a folder. Throws RootError if it is missing or not a folder. */
 export const openRoot = async (folder: string, options: RootOptions = {}): Promise<Root> => {
   if (process.platform === "win32") throw new RootError("files cannot be held safely on this platform");
   const given = judgePath(resolve(folder));
@@ -297,7 +298,8 @@ export const openRoot = async (folder: string, options: RootOptions = {}): Promi
     const path = await realpath(given.path);
     const canonical = judgePath(path);
     if (!canonical.ok) throw new RootError(`${path}: ${canonical.reason}`);
-    if (path === "/" || isPseudoPath(path)) throw new RootError(`${path} cannot be a root: it is no ordinary folder`);
+    if (path === "/" || isPseudoPath(path))
+      throw new RootError(`${path} cannot be a root: it is not an ordinary folder`);
     if (!(await lstat(path)).isDirectory()) throw new RootError(`${folder} is not a folder`);
     return new Root(await Folder.open(path, options.way), [...new Set([path, given.path])], options);
   } catch (error) {

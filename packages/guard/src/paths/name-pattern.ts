@@ -1,11 +1,11 @@
-/** Does a name fit a part of a file name pattern?
- *  Invariant: takes no longer than name times pattern, whatever the pattern.
+/** Does a name match one part of a file name pattern?
+ *  Invariant: takes time proportional to name length times pattern length at most, whatever the pattern.
  *  Elsewhere: finding names on the disk (../run). */
 
-/** What one place in a pattern takes: any run of letters, or one letter. */
+/** One element of a pattern: a `*`, or a test for one character. */
 export type PatternToken = "run" | ((letter: string) => boolean);
 
-/** A part of a pattern between slashes: its signs, or its plain text where it has no pattern character. */
+/** The tokens of a pattern without slashes, or its literal text if it has no pattern character. */
 export const parsePattern = (part: string): readonly PatternToken[] | string => {
   const letters = [...part];
   const signs: PatternToken[] = [];
@@ -24,15 +24,15 @@ export const parsePattern = (part: string): readonly PatternToken[] | string => 
       at = close;
     } else {
       if (letter === "\\" && at + 1 < letters.length) at += 1;
-      const meant = letters[at] as string;
-      plain += meant;
-      signs.push((given) => given === meant);
+      const literal = letters[at] as string;
+      plain += literal;
+      signs.push((given) => given === literal);
     }
   }
   return matches ? signs : plain;
 };
 
-/** `abc`, `a-z`, and `!` or `^` before them for everything else. */
+/** The content of a set: `abc`, `a-z`, negated by a leading `!` or `^`. */
 const readSet = (letters: readonly string[]): ((letter: string) => boolean) => {
   const negated = letters[0] === "!" || letters[0] === "^";
   const members = negated ? letters.slice(1) : letters;
@@ -43,7 +43,7 @@ const readSet = (letters: readonly string[]): ((letter: string) => boolean) => {
     ranges.push([from, to ?? from]);
     if (to !== undefined) at += 2;
   }
-  // A set may be long, and is asked of every letter of every name.
+  // A set may be long, and it is checked for every letter of every name.
   const known = new Map<string, boolean>();
   return (given) => {
     const before = known.get(given);
@@ -54,17 +54,17 @@ const readSet = (letters: readonly string[]): ((letter: string) => boolean) => {
   };
 };
 
-/** Counts comparisons, for whoever has many names to compare. */
+/** Counts comparisons, for callers that compare many names. */
 export type Comparing = { steps: number };
 
-/** When a later sign fails, only the last run can take one letter more: earlier ones would gain nothing by it. */
+/** When a later token fails, only the last `*` is extended by one character; extending earlier ones could not help. */
 export const matchesTokens = (
   name: string,
   signs: readonly PatternToken[],
   comparing: Comparing = { steps: 0 },
 ): boolean => {
   const letters = [...name];
-  // A pattern may be as long as a command; one that asks for more letters than there are is not tried.
+  // A pattern may be as long as a command. One that needs more characters than the name has is not tried.
   if (signs.filter((one) => one !== "run").length > letters.length) return false;
   let [at, sign, run, taken] = [0, 0, -1, 0];
   while (at < letters.length) {
@@ -86,13 +86,13 @@ export const matchesTokens = (
   return signs.slice(sign).every((left) => left === "run");
 };
 
-/** Does a name fit this part of a pattern? Plain text fits only itself. */
+/** Whether a name matches this part of a pattern. Literal text matches only itself. */
 export const fitsPattern = (name: string, part: string): boolean => {
   const signs = parsePattern(part);
   return typeof signs === "string" ? signs === name : matchesTokens(name, signs);
 };
 
-/** Letters of either case, for programs that know no other way. */
+/** Matches letters of either case, for programs that have no option for it. */
 export const caseInsensitive = (pattern: string): string => {
   // Every set ends before the last closing bracket. Looking for more after it would take quadratic time.
   const end = pattern.lastIndexOf("]") + 1;

@@ -1,11 +1,11 @@
-/** Which names inside a workspace run something later, so that no agent may write them unasked?
- *  Invariant: a name is protected whether or not it exists yet, in any case of letters, at any depth.
- *  Elsewhere: what is inside at all (judge.ts), refusing at the descriptor (../files), mounting read-only (../run). */
+/** Which names inside a workspace run something later, so that no agent may write them without approval?
+ *  Invariant: a name is protected whether or not it exists yet, in upper or lower case, at any depth.
+ *  Elsewhere: what is inside at all (judge.ts), refusing the write (../files), mounting read-only (../run). */
 
 const eachEnding = (names: readonly string[], endings: readonly string[]): readonly string[] =>
   names.flatMap((name) => endings.map((ending) => `${name}.${ending}`));
 
-/** Files and folders whose whole content is protected, wherever they stand, by the reason why. */
+/** Files and folders that are protected as a whole, wherever they are, grouped by the reason. */
 const WHOLE_BY_REASON: readonly (readonly [why: string, names: readonly string[]])[] = [
   ["git's own folder, whose configuration and hooks run programs", [".git"]],
   ["Prefork's own settings, hooks and agents", [".prefork"]],
@@ -136,7 +136,7 @@ const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
       ...["kitty", "sway", "i3", "hypr", "zellij", "helix", "zed", "code/user", "cursor/user", "powershell", "julia"],
     ],
   ],
-  // Which folders are trusted is for the user alone to say, and sessions are what they were.
+  // Only the user decides which folders are trusted, and nobody rewrites past sessions.
   [
     ".local",
     [
@@ -146,7 +146,7 @@ const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
   ],
 ]);
 
-/** The same for folders in which much else is written: a sandbox leaves them as they are. */
+/** The same for folders that programs often write to for other reasons; a sandbox leaves them writable. */
 const BESIDE_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([
   [".github", ["hooks"]],
   [".gradle", ["init.d", "init.gradle", "init.gradle.kts"]],
@@ -157,8 +157,8 @@ const BESIDE_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([
 
 const EDITOR_WORKSPACE = /.\.code-workspace$/;
 
-/** As the most forgiving file system would compare it: letters of one case, marks that some leave out removed, the
- *  endings that some cut off removed, and git's short name spelled out. */
+/** A name as the most forgiving file system would compare it: lower case, without characters that some ignore, without
+ *  endings that some cut off, and with git's short name expanded. */
 const folded = (written: string): string => {
   const plain = written
     .normalize("NFKC")
@@ -169,14 +169,14 @@ const folded = (written: string): string => {
   return /^git~\d+$/.test(name) ? ".git" : name;
 };
 
-/** By hand: a regular expression would look at a run of dots inside a name once for each of them. */
+/** Written by hand, because a regular expression would take quadratic time on a run of dots inside a name. */
 const withoutEnd = (name: string): string => {
   let end = name.length;
   while (name[end - 1] === "." || name[end - 1] === " ") end -= 1;
   return name.slice(0, end);
 };
 
-/** Why agents may not write this, or undefined. `below` are the names from the workspace's root down. */
+/** Why agents may not write this, or undefined. `below`: the names from the workspace's root down. */
 export const protectedName = (below: readonly string[]): string | undefined => {
   const names = below.map(folded);
   for (const [at, name] of names.entries()) {
@@ -194,37 +194,37 @@ export const protectedName = (below: readonly string[]): string | undefined => {
 
 const depthOf = (path: string): number => path.split("/").length;
 
-/** The names by which git knows a folder as a repository of its own, without any `.git`. */
+/** Names whose presence makes git treat a folder as a repository, without a `.git`. */
 export const repositoryMarks: readonly string[] = ["HEAD", "objects", "refs", "commondir"];
 
 const MARKS: readonly string[] = repositoryMarks.map(folded);
 
-/** With the names in such a folder that say which programs git starts. */
+/** Names in such a folder that decide which programs git starts. */
 const ACTED_ON: readonly string[] = ["config", "config.worktree", "hooks", "info", "modules", "worktrees", "gitdir"];
 
-/** Why `name` may not be written in a folder where these marks were found, or undefined. Also what would make the
- *  folder a repository is refused, so that none can be put together piece by piece. */
+/** Why `name` may not be written in a folder with these marks, or undefined. Names that would turn the folder into a
+ *  repository are refused too, so that none can be assembled piece by piece. */
 export const protectedInRepository = (name: string, found: readonly string[]): string | undefined => {
   const plain = folded(name);
   if (!MARKS.includes(plain) && !ACTED_ON.includes(plain)) return undefined;
   const there = new Set([...found.map(folded), plain]);
   const isRepository = there.has("head") && (there.has("commondir") || (there.has("objects") && there.has("refs")));
   return isRepository
-    ? `${name} is protected: git takes its folder for a repository, and runs what it names`
+    ? `${name} is protected: git treats its folder as a repository, and runs the programs it names`
     : undefined;
 };
 
-/** The names directly in a workspace that hold something protected: what a sandbox mounts read-only. A folder that
- *  holds a protected name stands here whole, since whoever may rename the folder could put another in its place. */
+/** The names directly in a workspace that contain something protected: a sandbox mounts them read-only. A folder with a
+ *  protected name is listed as a whole, because anyone who may rename it could replace it. */
 export const protectedTopNames: readonly string[] = [...WHOLE.map(([name]) => name), ...INSIDE.keys()];
 
-/** Those of them that have an effect in a project folder as soon as they exist. */
+/** Protected names that take effect in a project folder as soon as they exist. */
 export const protectedWhenMissing: readonly string[] = [
   ...[".git", ".prefork", ".claude", ".mcp.json", ".envrc", ".npmrc", ".yarnrc.yml"],
   ...[".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".cursor", ".codex", ".gemini"],
 ];
 
-/** Those that have one in a home folder as well. */
+/** Protected names that also take effect in a home folder. */
 export const protectedWhenMissingAtHome: readonly string[] = [
   ...protectedWhenMissing,
   ".ssh",

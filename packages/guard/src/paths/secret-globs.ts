@@ -1,7 +1,7 @@
-/** The names of files with keys as patterns, for programs that leave files out by pattern.
- *  Invariant: whatever isSecret says of a path is hit by one of these, and now and then a harmless name; they are made of
- *  the same table. Letters of either case have to be asked for by whoever uses them. Settings that hold keys only in a
- *  home folder are left out: no pattern knows where that is.
+/** The names of files with secrets as patterns, for programs that exclude files by pattern.
+ *  Invariant: every path that isSecret reports matches one of these patterns; now and then a harmless name does too. Both are
+ *  derived from the same table. The patterns are lower case, so the caller must match without regard to case. Settings that are
+ *  secret only in a home folder are not included, because no pattern knows where that is.
  *  Elsewhere: the table (secret-tables.ts), judging a path (secret-names.ts). */
 
 import { withoutFolderCopy } from "./secret-names.ts";
@@ -22,20 +22,20 @@ import {
   WORDS,
 } from "./secret-tables.ts";
 
-/** A name ends, and what marks a copy may follow. */
+/** The end of a name, optionally followed by the mark of a copy. */
 const ended = (name: string): readonly string[] => [name, `${name}[!a-z0-9]*`];
 
-/** The same for a folder, where everyday names would be hit by that: `.aws-sam`. */
+/** The same for a folder, where that would match everyday names: `.aws-sam`. */
 const copiedFolder = (name: string): readonly string[] => [
   ...[`${name}[!a-z0-9._-]*`, `${name}[._-]`],
   ...[...FOLDER_COPIES].flatMap((copy) => [`${name}[._-]${copy}`, `${name}[._-]${copy}[!a-z]*`]),
 ];
 
-/** Without those that begin with another one. */
+/** Drops names that begin with another one. */
 const shortest = (words: readonly string[]): readonly string[] =>
   words.filter((word) => !words.some((other) => other !== word && word.startsWith(other)));
 
-/** What is put before a copy, by its form: `Copy of`, `backup_`; `bak-`, `old.`, `new_`, `tmp-`. */
+/** Prefixes of a copy, by form: `Copy of`, `backup_`; `bak-`, `old.`, `new_`, `tmp-`. */
 const BEFORE: readonly string[] = ["copy?of?", "backup[_.-]", "[bont][alem][kdwp][_.-]"];
 const prefixed = (name: string): readonly string[] => BEFORE.map((before) => `${before}*${name}`);
 
@@ -49,7 +49,7 @@ const BARE: readonly string[] = [...BARE_WORDS].flatMap((word) =>
   ),
 );
 
-/** Not with the ending of a program's source text. */
+/** Excludes the endings of source code. */
 const UNLESS_SOURCE: readonly string[] = [
   ...SUBJECTS.flatMap((name) => [`${name}*`, `.${name}*`, ...prefixed(`${name}*`)]),
   "*kubeconfig*.*",
@@ -60,12 +60,12 @@ const UNLESS_SOURCE: readonly string[] = [
   ...HISTORIES.flatMap((one) => ended(`.*${one}`)),
 ];
 
-/** What editors put before a copy, of a file or of a folder. */
+/** Prefixes that editors give to the copy of a file or folder. */
 const MARKED: readonly string[] = ["#*", ".#*", "~$*"];
 
 const ALWAYS: readonly string[] = [
   ...[...MARKED, "..*"],
-  // A file in the place of a key folder, or one that it was packed into.
+  // A file in place of a folder with secrets, or an archive of it.
   ...FOLDERS.filter((name) => !name.includes("/")).flatMap((name) => [
     name,
     `${name}[!a-z0-9_-]*`,
@@ -75,14 +75,14 @@ const ALWAYS: readonly string[] = [
   ".[a-z0-9]*[_-]",
   ...HIDDEN.map((name) => `${name}*`),
   ...VISIBLE.flatMap((name) => [`${name}*`, `.${name}*`, ...prefixed(`${name}*`)]),
-  // A copy of something hidden, by what stands before it.
+  // A copy of a hidden name, by its prefix.
   ...BEFORE.flatMap((before) => [`${before}.*`, `${before}*[!a-z0-9].*`]),
 ];
 
 const folded = (place: string): string => place.split("/").map(withoutFolderCopy).join("/");
 const FOLDED_FOLDERS: readonly string[] = [...new Set(FOLDERS.map(folded))];
 const FOLDED_PLACES: readonly string[] = [...new Set(PLACES.map(folded))];
-/** Also those on the way to a place. */
+/** Includes the folders that lead to a place. */
 const HIDDEN_FOLDERS: readonly string[] = [
   ...new Set([
     ...FOLDED_FOLDERS.flatMap((place) => place.split("/")),
@@ -95,7 +95,7 @@ const split = (place: string): readonly [string, string] => {
   return [place.slice(0, at), place.slice(at + 1)];
 };
 
-/** A path of which a folder that is not hidden is a copy. */
+/** A path with a copied folder that is not hidden. */
 const fromCopy = (place: string): readonly string[] =>
   place
     .split("/")
@@ -120,7 +120,7 @@ const COPIED_FOLDERS: readonly string[] = [
   ]),
 ];
 
-/** Ordinary names in folders of ordinary names: `src/git/config.ts` is no copy. */
+/** Ordinary names in ordinary folders: `src/git/config.ts` is not a copy. */
 const ORDINARY: readonly string[] = ["git/config", "huggingface/token"];
 
 const placePattern = (place: string): string => {
@@ -140,18 +140,18 @@ const EXAMPLES: readonly string[] = ["env", "json", "yaml", "yml"];
 export const secretPatterns: {
   /** Names of files. */
   readonly files: readonly string[];
-  /** Those of them that are no keys where the ending is one of `sources`. */
+  /** Names among them that are not secret if the ending is one of `sources`. */
   readonly filesUnlessSource: readonly string[];
   readonly filesAlways: readonly string[];
   readonly sources: readonly string[];
-  /** Among what `files` hits: no keys after all, unless one of `noTemplates` hits too. */
+  /** Matches of `files` that are not secret after all, unless one of `noTemplates` matches too. */
   readonly templates: readonly string[];
   readonly noTemplates: readonly string[];
-  /** Folders with all that is in them, and files of these names. */
+  /** Folders with everything in them, and files of these names. */
   readonly folders: readonly string[];
   /** Paths of files; `**` stands for any number of folders. */
   readonly places: readonly string[];
-  /** More of them, where ordinary files have almost the same name: exactly, and in few patterns that hit more. */
+  /** More paths, where ordinary files have almost the same name: exact, and as fewer patterns that match more. */
   readonly ordinaryPlaces: readonly string[];
   readonly placesUnlessSource: readonly string[];
 } = {
@@ -164,7 +164,7 @@ export const secretPatterns: {
       ...[`*[._-]${word}`, `${word}.env`],
       ...EXAMPLES.map((ending) => `*[._-]${word}.${ending}`),
     ]),
-    // Settings of programs that look for keys, hit by the patterns of what they look for.
+    // Settings of secret scanners, which match the patterns of what they look for.
     ...[".secrets.baseline", ".secretlintrc.json"],
   ],
   noTemplates: EXAMPLES.map((ending) => `*.env*.${ending}`),
@@ -179,7 +179,7 @@ export const secretPatterns: {
   placesUnlessSource: ORDINARY.flatMap((place) => [place, ...fromCopy(place)].map(placePattern)),
 };
 
-/** A name for each line of the table. */
+/** One sample name for each row of the table. */
 export const secretSamples: readonly string[] = [
   ...[...BEGINNINGS, ...SUBJECTS.map((name) => `${name}.json`)],
   ...[...BARE_WORDS, ...[...WORDS].flatMap((word) => [...DATA].map((last) => `${word}.${last}`))],

@@ -1,7 +1,7 @@
-/** Which names stand for files that hold keys? The one list: for names that are written out, patterns, walks through
- *  folders, the file tools, and what is not there inside a cell.
- *  Invariant: judged by name alone, in any case of letters, copies that editors and people leave behind included; files
- *  that only show which keys there are, and public keys, are not among them. Takes time in proportion to the name.
+/** Which names stand for files that contain secrets? This is the one list: for literal names, patterns, walks through folders,
+ *  the file tools, and files hidden in the read-only sandbox.
+ *  Invariant: judged by name alone, in upper or lower case, including copies that editors and people leave behind. Templates
+ *  that only list the keys, and public keys, are not secret. Takes time proportional to the name.
  *  Elsewhere: names that may not be written (protected.ts), where links lead (../run). */
 
 import {
@@ -29,12 +29,12 @@ const byFirst = (names: readonly string[]): ReadonlyMap<string, readonly string[
 const BEGINNINGS_BY = byFirst(BEGINNINGS);
 const SUBJECTS_BY = byFirst(SUBJECTS);
 
-/** A sign of a pattern is no end of a name: what it stands for is judged when it is known. */
+/** A pattern character does not end a name: what it matches is judged once it is known. */
 const isLetter = (letter: string | undefined): boolean => letter !== undefined && /[a-z*?[]/.test(letter);
 
 const FIRST_OF_COPIES: ReadonlySet<string> = new Set(BEFORE_COPIES.map((before) => before.slice(0, 1)));
 
-/** A name without what marks it as a copy: `#name#`, `.#name`, `name~`, `name.bak`, `name (1)`, `Copy of name`. */
+/** The name without the marks of a copy: `#name#`, `.#name`, `name~`, `name.bak`, `name (1)`, `Copy of name`. */
 const withoutCopy = (name: string): string => withoutCopySuffix(name.slice(copyPrefixLength(name)), COPIES);
 
 const copyPrefixLength = (name: string): number => {
@@ -50,7 +50,7 @@ const withoutCopySuffix = (name: string, copies: ReadonlySet<string>): string =>
     while (to > 0 && "~#) \t.".includes(name[to - 1] ?? "")) to -= 1;
     let at = to - 1;
     while (at > 0 && !"._- (~".includes(name[at] ?? "")) at -= 1;
-    // A word for a copy, with a number or not; a number; a date.
+    // A word for a copy, with or without a number; a number; a date.
     const last = at <= 0 ? "?" : withoutNumber(name.slice(at + 1, to));
     if (last !== "" && !copies.has(last)) return name.slice(0, to);
     to = at;
@@ -63,14 +63,14 @@ const withoutNumber = (word: string): string => {
   return word.slice(0, end);
 };
 
-/** The same for a folder. Everyday words stand before the names of folders; only before a hidden one are they a mark. */
+/** The same for a folder. Folder names often start with everyday words; these mark a copy only before a hidden name. */
 export const withoutFolderCopy = (name: string): string => {
   if (PLAIN.test(name)) return name;
   const from = copyPrefixLength(name);
   return withoutCopySuffix(name[from] === "." ? name.slice(from) : name, FOLDER_COPIES);
 };
 
-/** Nothing in it can be the mark of a copy. */
+/** Names in which nothing can mark a copy. */
 const PLAIN = /^\.?[a-z0-9]*$/;
 
 const normalizePlace = (place: string): string => place.split("/").map(withoutFolderCopy).join("/");
@@ -83,7 +83,7 @@ const DEEPEST = Math.max(...[...PLACES, ...FOLDERS].map((name) => name.split("/"
 
 const FIRST: ReadonlySet<string> = new Set([...EXACT, ...WHOLE].map((place) => place.split("/")[0] ?? ""));
 
-/** Folders from which a path leads to keys only together with the folder's own name. */
+/** Folders whose own name is part of a secret path. */
 const PARENTS_OF_SECRETS: ReadonlySet<string> = new Set(
   [...EXACT, ...WHOLE, ...AT_HOME].flatMap((place) => place.split("/").slice(0, -1)),
 );
@@ -93,7 +93,7 @@ const ending = (name: string): string => name.slice(name.lastIndexOf(".") + 1);
 const lastPart = (name: string): string =>
   name.slice(Math.max(name.lastIndexOf("."), name.lastIndexOf("-"), name.lastIndexOf("_")) + 1);
 
-/** `.env.production.example`; and `example.env`, where the ending only says what it is an example of. */
+/** `.env.production.example`, and `example.env`, whose ending only tells what it is an example of. */
 const isTemplate = (name: string): boolean => {
   if (TEMPLATES.has(lastPart(name))) return true;
   const dot = name.lastIndexOf(".");
@@ -104,7 +104,7 @@ const isTemplate = (name: string): boolean => {
 const hasSecretBeginning = (name: string, beginnings: ReadonlyMap<string, readonly string[]>): boolean =>
   beginnings.get(name.slice(0, 2))?.some((one) => name.startsWith(one) && endsAt(name, one.length)) ?? false;
 
-/** A sign, a number, or a word for a copy: `.env2`, `.envbackup`. */
+/** Whether the name ends there, or continues with a separator, a number or a word for a copy: `.env2`, `.envbackup`. */
 const endsAt = (name: string, at: number): boolean => {
   if (!isLetter(name[at])) return true;
   let end = at;
@@ -112,7 +112,7 @@ const endsAt = (name: string, at: number): boolean => {
   return COPIES.has(name.slice(at, end));
 };
 
-/** `credentials`, and with an ending of data also as a part: `prod-secrets.old.yml`. */
+/** `credentials`; with the ending of a data file, also as a part of the name: `prod-secrets.old.yml`. */
 const hasSecretWord = (name: string): boolean => {
   const dot = name.indexOf(".", 1);
   if (dot < 0) return BARE_WORDS.has(name);
@@ -136,11 +136,11 @@ const hasSecretEnding = (name: string): boolean => {
   return name.startsWith(".") && HISTORIES.some((one) => name.endsWith(one));
 };
 
-/** One name by itself, wherever it stands. */
+/** Judges one name on its own, wherever it is. */
 const isSecretName = (name: string): boolean => {
   const core = withoutCopy(name);
   if (isTemplate(core)) return false;
-  // An editor puts a dot before the copy of what had none.
+  // Editors put a dot before the copy of a file that had none.
   return (
     looksSecret(name) || (core !== name && looksSecret(core)) || (core.startsWith(".") && looksSecret(core.slice(1)))
   );
@@ -152,11 +152,11 @@ const looksSecret = (name: string): boolean =>
   hasSecretWord(name) ||
   hasSecretEnding(name);
 
-/** What sessions of ours were shown. Their outputs lie beside it, and may be read. */
+/** Journals of our sessions. Their outputs are next to them, and may be read. */
 const isJournal = (folders: readonly string[], last: string): boolean =>
   /^journal\b.*\.jsonl$/.test(last) && folders.at(-2) === "sessions" && folders.at(-3) === "prefork";
 
-/** git's own settings, also those of submodules and of repositories without a working tree. */
+/** git's settings, including those of submodules and bare repositories. */
 const isGitSetting = (folders: readonly string[], last: string): boolean =>
   /^(?:config(?:\.worktree)?|credentials)$/.test(last) && folders.some((name) => name.endsWith(".git"));
 
@@ -177,14 +177,14 @@ const homeDepth = (path: string, names: readonly string[]): number => {
   return at < 0 ? 0 : at + 2;
 };
 
-/** May a file of this path hold keys? What follows a colon counts as a path as well: `HEAD:.env`. */
+/** Whether a file at this path may contain secrets. The part after a colon also counts as a path: `HEAD:.env`. */
 export const isSecret = (path: string): boolean => {
   const names = namesIn(path);
   const last = names.at(-1) ?? "";
   if (last.endsWith(".pub")) return false;
   const folders = names.slice(0, -1).map(withoutFolderCopy);
   const core = withoutCopy(last);
-  // An editor puts a dot before the copy of what had none.
+  // Editors put a dot before the copy of a file that had none.
   const forms = new Set([core, withoutFolderCopy(last), core.startsWith(".") ? core.slice(1) : core]);
   return (
     isSecretName(last) ||
@@ -198,11 +198,11 @@ export const isSecret = (path: string): boolean => {
   );
 };
 
-/** The same where these folders are homes, wherever they lie: some settings hold keys only there. Absolute paths. */
+/** The same, with these folders as homes, wherever they are: some settings are secret only there. Absolute paths. */
 export const mayContainSecrets = (path: string, homes: readonly string[]): boolean =>
   isSecret(path) || homes.some((home) => isSecret(fromHome(path, home) ?? ""));
 
-/** A path as it is written from a home folder; undefined where it does not lie in it. */
+/** A path written relative to a home folder, as `~/…`; undefined if it is not inside. */
 export const fromHome = (path: string, home: string): string | undefined =>
   home.length > 1 && (path === home || path.startsWith(`${home}/`)) ? `~${path.slice(home.length)}` : undefined;
 
@@ -228,7 +228,7 @@ const isHomePlace = (path: string, names: readonly string[]): boolean => {
   );
 };
 
-/** Does a folder's own name make keys of what is in it, so that a path which counts from there does not tell? */
+/** Whether a folder's name makes files in it secret, so that a path relative to it would not show that. */
 export const leadsToSecrets = (folder: string): boolean =>
   namesIn(folder)
     .map(withoutFolderCopy)

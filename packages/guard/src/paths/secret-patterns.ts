@@ -1,11 +1,11 @@
-/** Is a file name pattern written so that it hits keys?
- *  Invariant: only a first look at the text, for what could hardly mean anything else; each name that a pattern turns out
- *  to stand for is judged by itself.
+/** Is a file name pattern written to match secrets?
+ *  Invariant: only a first look at the text, for patterns that could hardly mean anything else. Each name that a pattern matches
+ *  is judged on its own.
  *  Elsewhere: the names (secret-names.ts), expanding patterns (../run). */
 
 import { fitsPattern } from "./name-pattern.ts";
 
-/** Hidden names: whoever writes their beginning means one of few. */
+/** Hidden names, of which a few first letters are enough to tell what is meant. */
 const HIDDEN: readonly string[] = [
   ...[".env", ".env.local", ".env~", ".env.bak", ".ssh", ".gnupg", ".aws", ".kube", ".netrc", ".pgpass"],
   ...[".git-credentials"],

@@ -1,9 +1,9 @@
-/** The names that stand for files with keys, as data.
- *  Invariant: lower case; whatever is told from these names is told from this one table, so that names that are written
- *  out (secret-names.ts) and patterns for programs (secret-globs.ts) cannot part.
+/** The names of files that contain secrets, as data.
+ *  Invariant: lower case. Literal names (secret-names.ts) and patterns for programs (secret-globs.ts) are both derived from this
+ *  one table, so they cannot diverge.
  *  Elsewhere: names that may not be written (protected.ts). */
 
-/** Folders with all that is in them. A name with slashes counts wherever these folders follow each other. */
+/** Folders with everything in them. A name with slashes counts wherever these folders follow each other. */
 export const FOLDERS: readonly string[] = [
   ...[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".pki", ".envs"],
   ...[".ssh2", ".secrets", ".secret", ".credentials"],
@@ -45,7 +45,7 @@ export const FOLDERS: readonly string[] = [
   ...["networkmanager/system-connections", "letsencrypt/live", "letsencrypt/archive", "letsencrypt/keys", "sudoers.d"],
 ];
 
-/** Names so much their own that whatever follows a sign after them is a copy, a variant or a part of the same. */
+/** Names so distinctive that anything after them and a separator is a copy, a variant or a part of the same. */
 export const BEGINNINGS: readonly string[] = [
   ...[".env", ".envrc", ".dev.vars", ".flaskenv", ".netrc", "_netrc", ".pgpass", ".pg_service.conf", ".my.cnf"],
   ...[".mylogin.cnf", ".git-credentials", ".gitconfig", ".gitcookies", ".hgrc", ".npmrc", ".yarnrc", ".pnpmrc"],
@@ -69,7 +69,7 @@ export const BEGINNINGS: readonly string[] = [
   ...[".xauthority", ".iceauthority", ".viminfo", ".lesshst", ".histfile", "wpa_supplicant.conf"],
 ];
 
-/** The same, unless the ending says that it is source text about such files. */
+/** The same, unless the ending shows that it is source code about such files. */
 export const SUBJECTS: readonly string[] = [
   ...["oauth_creds", "mcp-oauth-tokens", "gemini-credentials", "google_accounts", "application_default_credentials"],
   ...[
@@ -126,7 +126,7 @@ export const SOURCES: ReadonlySet<string> = new Set([
   ...["css", "scss", "proto", "sql", "tf", "snap", "erb", "adoc", "rst"],
 ]);
 
-/** Everyday words: keys only with an ending that says data, some of them also without any. */
+/** Everyday words: secret only with the ending of a data file, some of them also without any ending. */
 export const WORDS: ReadonlySet<string> = new Set(["credentials", "credential", "secrets", "secret", "kubeconfig"]);
 export const BARE_WORDS: ReadonlySet<string> = new Set(["credentials", "kubeconfig"]);
 export const DATA: ReadonlySet<string> = new Set([
@@ -164,7 +164,7 @@ export const LONG_ENDINGS: readonly string[] = [
 ];
 export const HISTORIES: readonly string[] = ["_history", "_hist", "-history"];
 
-/** Ordinary names that hold keys in these folders only. */
+/** Ordinary names that contain secrets only in these folders. */
 export const PLACES: readonly string[] = [
   ...["git/config", "git/credentials"],
   ...[
@@ -203,20 +203,20 @@ export const PLACES: readonly string[] = [
   ...["globalstorage/state.vscdb"],
 ];
 
-/** Settings of programs that are keys in a home folder only: a project's file of the same name is one like any other. */
+/** Settings of programs that are secret only in a home folder; in a project, a file of the same name is ordinary. */
 export const HOME_PLACES: readonly string[] = [
   ...[".claude/settings.json", ".claude/settings.local.json", ".prefork/settings.json", ".prefork/settings.local.json"],
   ...[".gemini/settings.json", ".factory/settings.json", ".factory/mcp.json", ".openhands/settings.json", ".mcp.json"],
   ...[".cursor/mcp.json", ".kiro/settings/mcp.json", ".lmstudio/mcp.json", ".trae/mcp.json", ".crush.json"],
 ];
 
-/** What earlier sessions were shown, also in other projects: folders of a home, with all that is in them. */
+/** What earlier sessions saw, also in other projects: folders of a home, with everything in them. */
 export const HOME_FOLDERS: readonly string[] = [
   ...[".claude/projects", ".claude/file-history", ".claude/paste-cache", ".codex/sessions", ".codex/archived_sessions"],
   ...[".gemini/tmp", ".qwen/tmp", ".local/share/opencode/storage"],
 ];
 
-/** The last part of names that show which keys there are, and hold none. */
+/** The last part of names of templates, which list the keys and contain none. */
 export const TEMPLATES: ReadonlySet<string> = new Set([
   ...[
     "example",
@@ -234,7 +234,7 @@ export const TEMPLATES: ReadonlySet<string> = new Set([
   ...["schema", "stub", "skeleton", "placeholder"],
 ]);
 
-/** What editors, packers and people put after a name. */
+/** What editors, archivers and people append to a name. */
 export const COPIES: ReadonlySet<string> = new Set([
   ...[
     "bak",
@@ -285,7 +285,7 @@ export const COPIES: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** What people put after a folder's name. */
+/** What people append to a folder's name. */
 export const FOLDER_COPIES: ReadonlySet<string> = new Set([
   ...["bak", "bk", "bkp", "backup", "backups", "old", "orig", "original", "copy", "save", "saved", "prev", "previous"],
   ...["new", "tmp", "temp"],

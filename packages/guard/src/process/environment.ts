@@ -1,12 +1,12 @@
-/** What the programs of a read-only plan see of the world around them.
- *  Invariant: nothing is inherited but the time zone; programs come from system folders; git starts nothing that a
+/** What do the programs of a read-only plan see of the environment?
+ *  Invariant: nothing is inherited except the time zone; programs come from system folders; git starts nothing that a
  *  repository's configuration names.
- *  Elsewhere: repositories whose configuration cannot be switched off (../git/repository.ts), where programs lie (programs.ts). */
+ *  Elsewhere: repositories whose configuration cannot be switched off (../git/repository.ts), where programs are (programs.ts). */
 
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { searchPath } from "./programs.ts";
 
-/** Everything in git that a repository's own configuration could use to start a program, switched off. */
+/** Switches off everything in git with which a repository's configuration could start a program. */
 const GIT_OFF: Readonly<Record<string, string>> = {
   "core.fsmonitor": "false",
   "core.hooksPath": "/dev/null",
@@ -16,25 +16,25 @@ const GIT_OFF: Readonly<Record<string, string>> = {
   "core.askPass": "false",
   "core.alternateRefsCommand": "true",
   "core.untrackedCache": "false",
-  // Files that a repository may name anywhere: their first lines come back in complaints.
+  // Files that a repository may choose freely; git quotes their first lines in error messages.
   "core.attributesFile": "/dev/null",
   "core.excludesFile": "/dev/null",
   "blame.ignoreRevsFile": "",
   "diff.orderFile": "/dev/null",
-  // Files and objects of a repository's choice whose lines come back as the names of authors.
+  // Files and objects that a repository may choose freely; git prints their lines as author names.
   "mailmap.file": "/dev/null",
   "mailmap.blob": "",
-  // A folder of objects whose attributes would count over ours, and a kind of object that short numbers would stand for.
+  // A tree whose attributes would outrank ours, and a type of object that short ids would be resolved to.
   "attr.tree": "",
   "core.disambiguate": "none",
-  // Comparing would write what it has learned about the files back to the index.
+  // Comparing would write refreshed file data back to the index.
   "diff.autoRefreshIndex": "false",
   "diff.ignoreSubmodules": "all",
   "diff.submodule": "short",
   "log.diffMerges": "separate",
   "status.submoduleSummary": "false",
   "submodule.recurse": "false",
-  // A folder that the index keeps as a whole is searched without a look at attributes.
+  // A folder that the index stores as one entry is searched without checking attributes.
   "index.sparse": "false",
   "log.showSignature": "false",
   "gpg.program": "false",
@@ -58,7 +58,7 @@ const gitSettings = (attributes: string): Readonly<Record<string, string>> => {
 /** `attributes`: the file that tells git which files it must not show. */
 export const cleanEnvironment = (timeZone?: string, attributes = "/dev/null"): Readonly<Record<string, string>> => ({
   PATH: searchPath(),
-  HOME: "/dev/null", // nothing can be made below it, by nobody
+  HOME: "/dev/null", // nobody can create anything below it
   LANG: "C.UTF-8",
   LC_ALL: "C.UTF-8",
   TERM: "dumb",
@@ -71,20 +71,20 @@ export const cleanEnvironment = (timeZone?: string, attributes = "/dev/null"): R
   GIT_OPTIONAL_LOCKS: "0",
   GIT_TERMINAL_PROMPT: "0",
   GIT_NO_LAZY_FETCH: "1",
-  // A repository may put one file in the place of another, and then a path no longer says what is shown.
+  // A repository may replace one object by another, and then a path no longer tells what is shown.
   GIT_NO_REPLACE_OBJECTS: "1",
-  // Notes are files by their numbers: a repository may have one stand for any file. No ref can have this name.
+  // A note is an object by its id, so a repository can make it any file. No ref can have this name.
   GIT_NOTES_REF: "refs/notes/.none",
   GIT_NOTES_DISPLAY_REF: "",
   GIT_ALLOW_PROTOCOL: "none",
   GIT_ASKPASS: "false",
-  // Tool chains that would fetch or start another version of themselves because a project asks for it.
+  // Tool chains that would fetch or start another version of themselves if a project asks for it.
   GOTOOLCHAIN: "local",
   GOENV: "off",
   RUSTUP_TOOLCHAIN: "stable",
   RUSTUP_AUTO_INSTALL: "0",
   COREPACK_ENABLE_NETWORK: "0",
-  // Older npms write a log before they tell their version, where the project's .npmrc says; the environment goes first.
+  // Older npms write a log where the project's .npmrc says before they print their version; the environment overrides it.
   npm_config_cache: "/dev/null/npm",
   npm_config_logs_dir: "/dev/null/npm",
   npm_config_logs_max: "0",
@@ -96,12 +96,12 @@ export const cleanEnvironment = (timeZone?: string, attributes = "/dev/null"): R
   ...(timeZone === undefined ? {} : { TZ: timeZone }),
 });
 
-/** Which variables are keys of model providers, and how do they leave the memory that other processes can read?
- *  Invariant: `process.env` keeps its values; only the block that the kernel shows as /proc/<pid>/environ is changed, and
- *  of it only these variables.
- *  Elsewhere: what commands get of the environment (../agent), systems without /proc (the launcher of the command line). */
+// --- provider keys ---------------------------------------------------------------------------------------------------
+// Which variables are keys of model providers, and how are they erased from memory that other processes can read?
+// `process.env` keeps its values; only the block that the kernel shows as /proc/<pid>/environ changes, and only these
+// variables in it. Systems without /proc are handled by the launcher of the command line.
 
-/** Names of keys of model providers, and of ours. */
+/** Names of API keys of model providers, and of our own. */
 const KEYS =
   /^(ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER|DEEPSEEK|MINIMAX|DASHSCOPE|MOONSHOT|ZHIPU|ZHIPUAI|ZAI|MISTRAL|GROQ|XAI)_.*(KEY|TOKEN|SECRET)$|^PREFORK_.*(KEY|TOKEN|SECRET)$/s;
 
@@ -112,15 +112,15 @@ type Variables = Readonly<Record<string, string | undefined>>;
 export const withoutProviderKeys = (environment: Variables): Variables =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !isProviderKey(name)));
 
-/** The block as it was when the process began. Afterwards `process.env` lives elsewhere, but the block stays readable for
- *  every process of the same user: a command would find the key in /proc/$PPID/environ. Called before anything is started
- *  that could look. True where no key is left in the block. */
+/** Erases the keys from the environment block that the process started with. `process.env` no longer uses that block, but
+ *  every process of the same user can read it: a command would find the key in /proc/$PPID/environ. Call this before
+ *  starting any process that could look. Returns true if no key is left in the block. */
 export const eraseKeysFromBlock = (): boolean => {
   if (process.platform !== "linux") return false;
   try {
     const found = keysIn(readFileSync("/proc/self/environ"));
     if (found.length === 0) return true;
-    // The runtime reads the block itself until a variable is set anew.
+    // Node reads the block directly until a variable is assigned.
     for (const { name } of found) process.env[name] = String(process.env[name] ?? "");
     const memory = openSync("/proc/self/mem", "r+");
     try {
@@ -131,7 +131,7 @@ export const eraseKeysFromBlock = (): boolean => {
     }
     return keysIn(readFileSync("/proc/self/environ")).length === 0;
   } catch {
-    return false; // no /proc, or one that does not let us write
+    return false; // no /proc, or it is not writable
   }
 };
 
@@ -150,10 +150,11 @@ const keysIn = (block: Buffer): readonly BlockEntry[] => {
   return found;
 };
 
-/** Field 50 of the process's line; the program's name before it may hold spaces and parentheses. */
+/** Field 50 of /proc/self/stat; the program's name before it may contain spaces and parentheses. */
 const blockStart = (): number => {
   const line = readFileSync("/proc/self/stat", "latin1");
   const start = Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[47]);
-  if (!Number.isSafeInteger(start) || start <= 0) throw new Error("the start of the environment is not shown");
+  if (!Number.isSafeInteger(start) || start <= 0)
+    throw new Error("/proc/self/stat does not show where the environment starts");
   return start;
 };

@@ -1,7 +1,7 @@
 /** Where is a program that Prefork starts by itself?
  *  Invariant: programs come from system folders, never from PATH or the workspace. The one exception is our own copy of
- *  ripgrep, and that only as long as its bytes are the pinned ones: a file that somebody replaced is not run.
- *  Elsewhere: what programs see of the environment (environment.ts), whether bubblewrap works (sandbox.ts). */
+ *  ripgrep, and only while its bytes are the pinned ones: a file that somebody replaced does not run.
+ *  Elsewhere: the environment of programs (environment.ts), whether bubblewrap works (../run/sandbox.ts). */
 
 import { createHash } from "node:crypto";
 import { accessSync, constants, readdirSync, readFileSync, statSync } from "node:fs";
@@ -11,8 +11,8 @@ import { SYSTEM_FOLDERS } from "../paths/index.ts";
 
 export { SYSTEM_FOLDERS };
 
-/** Programs named here are treated as not installed: `PREFORK_HIDE_PROGRAMS="bwrap rg"`. Tests show with it what happens
- *  on a machine that lacks one; it can only take a program away. Our own copy of ripgrep is named `@vscode/ripgrep`. */
+/** Programs named here are treated as not installed: `PREFORK_HIDE_PROGRAMS="bwrap rg"`. Tests use it to show what happens
+ *  on a machine without them; it can only hide programs. Our own copy of ripgrep is named `@vscode/ripgrep`. */
 export const HIDE_PROGRAMS = "PREFORK_HIDE_PROGRAMS";
 
 const OWN_RIPGREP = "@vscode/ripgrep";
@@ -33,18 +33,18 @@ const findInSystem = (name: string): string | undefined =>
 
 const ownRipgrep = (): string | undefined => (isHidden(OWN_RIPGREP) ? undefined : pinnedRipgrep());
 
-/** Where a program lies: the system's, as a shell would take it; for `rg` our own copy where the system has none. */
+/** The path of a system program, as a shell would find it. For `rg`, falls back to our own copy. */
 export const findProgram = (name: string): string | undefined =>
   findInSystem(name) ?? (name === "rg" ? ownRipgrep() : undefined);
 
-/** For the search tools: our own copy first, because its version is known; the system's where ours is not there. */
+/** For the search tools: our own copy first, because its version is known; then the system's. */
 export const findRipgrep = (): string | undefined => ownRipgrep() ?? findInSystem("rg");
 
 /** Why a program that was not found is missing, for messages. */
 export const whyMissing = (name: string): string => (isHidden(name) ? `hidden by ${HIDE_PROGRAMS}` : "not installed");
 
-/** The folders in which a program finds others that are named in its words, as in `xargs rg`. Ours comes last, only
- *  where it is needed, and only while there is nothing else in it that could be started. */
+/** The PATH for a program that runs others, as in `xargs rg`. Our own folder comes last, only if it is needed, and only
+ *  while it contains nothing else that could be started. */
 export const searchPath = (words: readonly string[] = []): string => {
   const own = words.includes("rg") && findInSystem("rg") === undefined ? ownRipgrep() : undefined;
   const folders = own !== undefined && isAlone(own) ? [...SYSTEM_FOLDERS, dirname(own)] : SYSTEM_FOLDERS;
@@ -59,13 +59,11 @@ const isAlone = (path: string): boolean => {
   }
 };
 
-/** Our own copy of ripgrep, which npm installs beside us: where is it, and is it still the one that was published?
- *  Invariant: a path is given only for a file whose SHA-256 stands below. Prefork may be installed inside a workspace,
- *  where an agent can write files unasked; a program it wrote there must not run as a search that only reads.
- *  Elsewhere: the system's copy (programs.ts). */
+// --- our own ripgrep -------------------------------------------------------------------------------------------------
+// npm installs it next to us. Its path is returned only if its SHA-256 is listed below: Prefork may be installed inside a
+// workspace, where an agent can write files without approval, and a program written there must not run as a search.
 
-/** `bin/rg` of each platform's package, @vscode/ripgrep 1.18.0 (ripgrep 15.0.0). A platform that is not here does
- *  without. */
+/** `bin/rg` of each platform's package, @vscode/ripgrep 1.18.0 (ripgrep 15.0.0). Other platforms use the system's. */
 const SHA256: Readonly<Record<string, string>> = {
   "darwin-arm64": "6ef40346bf31fcce79d9614c7745c198542925a0c7d4911e1ffe794c53392ac1",
   "darwin-x64": "f999495980a5e6f1e7d26461ef5768b4013a62df610ed7d77a8b2de247a5b228",
@@ -90,8 +88,8 @@ const locateRipgrep = (): string | undefined => {
   }
 };
 
-/** A program that is run only with the bytes it was published with. It is read again only when it may have changed: the
- *  kernel keeps the time of a file's last change, and nobody but the superuser can put it back. */
+/** A program that runs only with the bytes it was published with. It is hashed again only if it may have changed: the kernel
+ *  updates the change time of a file, and only the superuser can set it back. */
 export class PinnedProgram {
   readonly #locate: () => string | undefined;
   readonly #sha256: string | undefined;
@@ -103,7 +101,7 @@ export class PinnedProgram {
     this.#sha256 = sha256;
   }
 
-  /** Where it is; undefined where it is missing or has other bytes. */
+  /** Its path; undefined if it is missing or has other bytes. */
   path(): string | undefined {
     this.#path ??= { located: this.#locate() };
     const { located } = this.#path;

@@ -1,9 +1,8 @@
-/** Processes that a command left behind by leaving its process group (setsid), found again and ended.
- *  Invariant: a process is ours only if its environment holds our mark, which is a number that nobody can guess; it is
- *  ended only while it is still the process that was looked at (same number, same start). Linux alone: elsewhere nothing
- *  is found, and nothing is ended.
- *  Not found: what was started without its environment (`env -i`), and what another user owns.
- *  Elsewhere: the group itself (../tools), the sandbox, where everything ends with its first process (sandbox.ts). */
+/** Finds and ends processes that a command left behind by leaving its process group (setsid).
+ *  Invariant: a process is ours only if its environment contains our mark, a number that nobody can guess. It is signalled only
+ *  while it is still the process that was inspected (same pid, same start time). Linux only: elsewhere nothing is found.
+ *  Not found: processes started without the environment (`env -i`), and those of another user.
+ *  Elsewhere: the process group itself (../tools), the sandbox, where everything ends with its first process (../run). */
 
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -13,10 +12,10 @@ export const MARK = "PREFORK_COMMAND";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Deeper than anybody nests; a mark that grew for ever would fill the environment. */
+/** Deeper than anybody nests. Without a limit, the mark could fill the environment. */
 const MAX_MARK_LENGTH = 400;
 
-/** A mark below the one that stands in the environment, if one does: whoever ends that one ends this one too. */
+/** A new mark, nested below the one in the environment if there is one: ending the outer command ends this one too. */
 export const newMark = ({ [MARK]: above }: Environment = {}): string => {
   const own = randomBytes(8).toString("hex");
   return above === undefined || above.length > MAX_MARK_LENGTH ? own : `${above}/${own}`;
@@ -40,7 +39,7 @@ const carriesMark = (pid: number, mark: string): boolean => {
     const at = entry.indexOf(`\0${MARK}=${mark}`);
     return at >= 0 && /^(?:\0|\/|$)/.test(entry.slice(at + MARK.length + mark.length + 2));
   } catch {
-    return false; // it has ended, or is another user's
+    return false; // it has ended, or belongs to another user
   }
 };
 
@@ -59,14 +58,14 @@ const signal = ({ pid, started }: Straggler, name: NodeJS.Signals): void => {
   try {
     process.kill(pid, name);
   } catch {
-    // it has ended meanwhile
+    // it has ended in the meantime
   }
 };
 
 const GRACE_MS = 1_000;
 const MAX_ROUNDS = 10;
 
-/** Asks all that bear the mark to end, and after a while makes them: also those that they start meanwhile. */
+/** Sends SIGTERM to all processes with the mark, then SIGKILL after a grace period, including any they start meanwhile. */
 export const endStragglers = async (mark: string): Promise<void> => {
   let left = findStragglers(mark);
   if (left.length === 0) return;

@@ -84,7 +84,7 @@ const judgeReading = ({ subject, tool }: ReadArguments, context: FilterContext, 
 };
 
 const judgeSubject = (subject: string, { homes = [] }: FilterContext, instead: string): FilterVerdict => {
-  if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
+  if (/\p{Cc}/u.test(subject)) return deny("the path contains control characters", instead);
   if (isPseudoPath(subject)) return deny(`${subject} is not a regular file`, instead);
   if (mayContainSecrets(normalizePath(subject), homes)) return deny(`${subject} may contain secrets`, instead);
   return ALLOWED;

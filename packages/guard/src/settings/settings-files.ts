@@ -1,6 +1,6 @@
-/** The settings of a session, read from where they stand: the user's, the project's, the local ones, the command line.
- *  Invariant: a missing file is no error, a broken one is, with its places; of a folder that is not trusted no byte is
- *  read, but what it tightened while it was trusted still holds.
+/** The settings of a session, read from their files: the user's, the project's, the local ones, and the command line.
+ *  Invariant: a missing file is not an error; a broken one is, with its locations. No byte of an untrusted folder is read, but
+ *  restrictions that it set while it was trusted still apply.
  *  Elsewhere: what a file says (parseSettings of ../rules), whether a folder is trusted (../trust). */
 
 import { lstat, readFile } from "node:fs/promises";
@@ -25,13 +25,13 @@ import { type AcceptedRule, isEntryOf, type KeptSettings } from "../trust/index.
 export type SettingsLocations = {
   readonly home: string;
   readonly project: string;
-  /** Only then are the project's and the local file read. */
+  /** The project's and the local file are read only if this is true. */
   readonly trusted: boolean;
-  /** Rules of the project that allow, and that the person accepted when it was trusted. */
+  /** Allow rules of the project that the user accepted when trusting it. */
   readonly accepted?: readonly AcceptedRule[];
-  /** Hashes of the files that were trusted, by name: a file that is another one by now is not used. */
+  /** Hashes of the trusted files, by name: a file that has changed since is not used. */
   readonly entries?: Readonly<Record<string, string>>;
-  /** What the project's files tightened when they were trusted; applied where they are not trusted any more. */
+  /** Restrictions from the project's files as they were trusted; applied if the project is no longer trusted. */
   readonly kept?: readonly KeptSettings[];
   readonly flags?: PermissionFlags;
 };
@@ -41,12 +41,12 @@ export type LoadedSettings =
       readonly kind: "policy";
       readonly policy: Policy;
       readonly servers: readonly ServersInFile[];
-      /** Modules that the user's settings name: absolute. */
+      /** Absolute paths of the modules that the user's settings name. */
       readonly extensions: readonly string[];
     }
   | { readonly kind: "broken"; readonly problems: readonly SettingsProblem[] };
 
-/** Tool servers that a file of settings names. */
+/** Tool servers that a settings file names. */
 export type ServersInFile = { readonly path: string; readonly servers: WrittenServers };
 
 type SettingsFile = {
@@ -75,17 +75,17 @@ const projectFiles = (project: string): readonly SettingsFile[] =>
 
 const CHANGED = "it was changed while prefork started; look at it, then trust the folder again (prefork trust)";
 
-/** Somebody else could have written it. */
+/** A file that somebody else could have written. */
 class RefusedFile extends Error {
   constructor(path: string, risk: string) {
-    // The path already stands before the message.
-    const said = risk.startsWith(`${path} `) ? `it ${risk.slice(path.length + 1)}` : risk;
-    super(`is not used: ${said}; make it yours alone (chown, chmod go-w), or move it away`);
+    // The path is already printed before the message.
+    const problem = risk.startsWith(`${path} `) ? `it ${risk.slice(path.length + 1)}` : risk;
+    super(`is not used: ${problem}; make it yours alone (chown, chmod go-w), or move it away`);
   }
 }
 
-/** A missing file is undefined. The user may link their own settings; a project's are read without following links, as
- *  trust in the project covers its files and not what a link in it leads to. */
+/** Returns undefined for a missing file. The user's settings may be a link. A project's files are read without following
+ *  links, because trust covers its files and not what a link points to. */
 const readText = async (
   { layer, base, path }: SettingsFile,
   entries?: SettingsLocations["entries"],
@@ -127,7 +127,7 @@ export const loadSettings = async (places: SettingsLocations): Promise<LoadedSet
     try {
       text = await readText(file, places.entries);
     } catch (error) {
-      // A file that is there and cannot be read may hold denials, so going on without it would loosen.
+      // An unreadable file may contain denials, so continuing without it would loosen the policy.
       const { code, message } = error as NodeJS.ErrnoException;
       note(path, error instanceof RefusedFile ? message : `cannot be read: ${code ?? message}`);
       continue;
@@ -153,7 +153,7 @@ export const loadSettings = async (places: SettingsLocations): Promise<LoadedSet
 const resolveExtension = (name: string, { home, path }: { readonly home: string; readonly path: string }): string =>
   name.startsWith("~/") ? join(home, name.slice(2)) : resolve(dirname(path), name);
 
-/** What was broken when it was trusted has never held. */
+/** Files that were broken when they were trusted never had an effect. */
 const keptLayers = ({ home, project, trusted, kept = [] }: SettingsLocations): readonly LayerSettings[] => {
   if (trusted || project === home) return [];
   return PROJECT_FILES.flatMap(([name, { layer, parse }]) =>
@@ -164,19 +164,19 @@ const keptLayers = ({ home, project, trusted, kept = [] }: SettingsLocations): r
   );
 };
 
-/** What the settings files of a project would do, for the question whether to trust it. */
+/** What the settings files of a project would do, shown before the user trusts it. */
 export type ProjectRules = {
   /** Relative to the project. */
   readonly file: string;
   readonly ask: readonly string[];
   readonly deny: readonly string[];
-  /** Applied only where they are accepted. */
+  /** Applied only if accepted. */
   readonly allow: readonly string[];
-  /** What is left out in any case, and why the file cannot be used where it cannot. */
+  /** What is skipped in any case, and why the file cannot be used if so. */
   readonly notices: readonly string[];
 };
 
-/** Reads a project's files to show them; nothing of them is applied. */
+/** Reads a project's files to show them; applies nothing. */
 export const projectRules = async (project: string, home: string): Promise<readonly ProjectRules[]> => {
   const found: ProjectRules[] = [];
   for (const file of projectFiles(project)) {

@@ -12,7 +12,7 @@ const refusal = async (folder: string): Promise<string> => {
 };
 
 for (const umask of [0o000, 0o002, 0o022, 0o077, 0o777]) {
-  test(`a folder that is not there is made 0700 with all above it under umask ${umask.toString(8)}`, async (context) => {
+  test(`a missing folder and its parents are created with mode 0700 under umask ${umask.toString(8)}`, async (context) => {
     if (umask === 0o777 && process.getuid?.() !== 0)
       return context.skip("only the superuser enters a folder without bits");
     using place = scratch();
@@ -36,7 +36,7 @@ for (const umask of [0o000, 0o002, 0o022, 0o077, 0o777]) {
   });
 }
 
-test("a folder others can read is closed; one that others can change is refused", async () => {
+test("a folder that others can read is closed; one that others can change is refused", async () => {
   using place = scratch();
   mkdirSync(place.at("state"));
   chmodSync(place.at("state"), 0o755);
@@ -51,7 +51,7 @@ test("a folder others can read is closed; one that others can change is refused"
   }
 });
 
-test("a folder above that others can change is refused; a sticky one is not", async () => {
+test("a parent folder that others can change is refused; a sticky one is not", async () => {
   using place = scratch();
   mkdirSync(place.at("shared"));
   chmodSync(place.at("shared"), 0o777);
@@ -63,7 +63,7 @@ test("a folder above that others can change is refused; a sticky one is not", as
   await opened.root.close();
 });
 
-test("links in its place, files and links that lead nowhere are refused", async () => {
+test("a link or file in its place, and a dangling link, are refused", async () => {
   using place = scratch();
   mkdirSync(place.at("real"), { mode: 0o700 });
   symlinkSync("real", place.at("planted"));
@@ -71,7 +71,7 @@ test("links in its place, files and links that lead nowhere are refused", async 
   place.put("file");
   assert.match(await refusal(place.at("planted")), /planted is a link$/);
   assert.match(await refusal(place.at("dangling")), /dangling is a link$/);
-  assert.match(await refusal(place.at("dangling/state")), /dangling is a link that leads nowhere$/);
+  assert.match(await refusal(place.at("dangling/state")), /dangling is a dangling link$/);
   assert.match(await refusal(place.at("file")), /file is not a folder$/);
   assert.match(await refusal(place.at("file/state")), /not a folder/);
   assert.deepEqual(treeOf(place.at("real")), {});
@@ -80,7 +80,7 @@ test("links in its place, files and links that lead nowhere are refused", async 
   await through.root.close();
 });
 
-test("folders of other users are refused, as the place and above it", async (context) => {
+test("folders of other users are refused, as the folder itself and above it", async (context) => {
   if (process.getuid?.() !== 0) return context.skip("giving a folder away needs root");
   using place = scratch();
   mkdirSync(place.at("theirs/state"), { recursive: true, mode: 0o700 });

@@ -24,7 +24,7 @@ import { Folder, type FolderAccess, openRoot, RootError } from "../../src/files/
 import { newDraftName, noteDraft, removeAbandonedDrafts } from "../../src/files/replace.ts";
 import { draftsIn } from "../../src/trust/index.ts";
 
-/** Both ways run here; the second is what systems without /proc use. */
+/** Both access methods run here; systems without /proc use the second. */
 const WAYS: readonly FolderAccess[] = process.platform === "linux" ? ["descriptors", "names"] : ["names"];
 
 const reasonOf = (result: { readonly ok: boolean; readonly reason?: string }): string => {
@@ -32,14 +32,14 @@ const reasonOf = (result: { readonly ok: boolean; readonly reason?: string }): s
   return result.reason ?? "";
 };
 
-test("a root must be a folder that is there", async () => {
+test("a root must be an existing folder", async () => {
   using place = scratch();
   place.put("file");
   for (const [folder, reason] of [
     [place.at("missing"), /no such file or folder/],
     [place.at("file"), /is not a folder/],
-    ["/proc/self", /no ordinary folder/],
-    ["/", /no ordinary folder/],
+    ["/proc/self", /not an ordinary folder/],
+    ["/", /not an ordinary folder/],
     [place.at("a\nb"), /control characters/],
   ] as const)
     await assert.rejects(openRoot(folder), (error: Error) => error instanceof RootError && reason.test(error.message));
@@ -48,7 +48,7 @@ test("a root must be a folder that is there", async () => {
 });
 
 for (const way of WAYS) {
-  test(`${way}: what is written can be read, and folders on the way are made, all private whatever the umask`, async () => {
+  test(`${way}: a written file can be read, and missing folders are created, all private whatever the umask`, async () => {
     using place = scratch();
     await using root = await openRoot(place.path, { way });
     assert.equal(root.way, way);
@@ -73,7 +73,7 @@ for (const way of WAYS) {
     assert.equal(read.ok && read.bytes.toString(), "one");
   });
 
-  test(`${way}: a root that is not private leaves modes to the umask; a file that exists keeps its own`, async () => {
+  test(`${way}: a root that is not private leaves modes to the umask; an existing file keeps its own`, async () => {
     using place = scratch();
     await using root = await openRoot(place.path, { way, private: false });
     place.put("run.sh", "old");
@@ -162,7 +162,7 @@ for (const way of WAYS) {
     assert.deepEqual(treeOf(place.path), { note: "444 keep" });
   });
 
-  test(`${way}: the root stays the folder that was pinned, whatever its name comes to mean`, async () => {
+  test(`${way}: the root stays the pinned folder, whatever its name refers to later`, async () => {
     using place = scratch();
     using outside = scratch();
     mkdirSync(place.at("mem"));
@@ -182,7 +182,7 @@ for (const way of WAYS) {
     assert.equal(existsSync(place.at("moved/c")), way === "descriptors");
   });
 
-  test(`${way}: a folder swapped for a link between the walk and the write loses nothing to the other side`, async () => {
+  test(`${way}: a folder swapped for a link between the walk and the write does not redirect the write`, async () => {
     using place = scratch();
     using outside = scratch();
     mkdirSync(place.at("root/sub"), { recursive: true });
@@ -194,7 +194,7 @@ for (const way of WAYS) {
     await assert.rejects(top.enter("sub"));
   });
 
-  test(`${way}: a version that was read guards a write against changes in between`, async () => {
+  test(`${way}: passing the version that was read protects a write against changes in between`, async () => {
     using place = scratch();
     place.put("note", "one");
     await using root = await openRoot(place.path, { way });
@@ -210,7 +210,7 @@ for (const way of WAYS) {
     assert.deepEqual(treeOf(place.path), { note: "644 three" }, "no draft is left");
   });
 
-  test(`${way}: reading is bounded, listing is sorted, looking tells what stands there`, async () => {
+  test(`${way}: reads are bounded, listings are sorted, and look describes what is there`, async () => {
     using place = scratch();
     place.put("b", "12345");
     place.put("a/deep", "x");
@@ -276,7 +276,7 @@ test("no descriptor is left open, also after refusals", async (context) => {
   assert.deepEqual(held(), []);
 });
 
-/** Writes one file again and again until it is killed, or dies by itself with a draft on the disk. */
+/** Writes one file again and again until it is killed, or exits with a draft on the disk. */
 const WRITER = `
 import { writeFileSync } from "node:fs";
 import { openRoot } from "${new URL("../../src/files/index.ts", import.meta.url)}";
@@ -294,7 +294,7 @@ for (let at = 0; ; at++) {
   if (at === 0) console.log("began");
 }`;
 
-test("what a killed process left half-written is taken away, and what a living one writes is not", async () => {
+test("the draft of a killed process is removed, and that of a running process is not", async () => {
   using place = scratch();
   place.put("work/.keep");
   mkdirSync(place.at("state"));
@@ -312,7 +312,7 @@ test("what a killed process left half-written is taken away, and what a living o
   const mine = place.at(`work/${newDraftName()}`);
   const forget = await noteDraft(drafts, Buffer.from(mine));
   writeFileSync(mine, "half");
-  // A note that a stranger could have put there leads to no file of anybody's.
+  // A note that a stranger could have written never causes another file to be removed.
   symlinkSync(place.at("work/.keep"), `${drafts}/1.1.${"0".repeat(8)}.${"0".repeat(12)}-00000000`);
   lutimesSync(`${drafts}/1.1.${"0".repeat(8)}.${"0".repeat(12)}-00000000`, 1, 1);
   await removeAbandonedDrafts(drafts);

@@ -33,7 +33,7 @@ export const swapSoak = async (tries: number, way: FolderAccess = "descriptors")
   place.put("root/deep/er/note", "inside");
   outside.put("note", "secret");
   outside.put("er/note", "secret");
-  outside.put("named-twice", "inside"); // a hard link is a name of the file itself: it may be read, never written
+  outside.put("named-twice", "inside"); // a hard link is another name of the file itself: it may be read, never written
   const intact = JSON.stringify(treeOf(outside.path));
   const child = await start(place.at("root"), outside.path);
   const escapes: string[] = [];

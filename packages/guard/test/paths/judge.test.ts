@@ -13,9 +13,9 @@ import {
 } from "../../src/paths/index.ts";
 
 const refusals: readonly (readonly [unknown, RegExp])[] = [
-  [undefined, /must be a text/],
-  [7, /must be a text/],
-  [["/a"], /must be a text/],
+  [undefined, /must be a string/],
+  [7, /must be a string/],
+  [["/a"], /must be a string/],
   ["", /is empty/],
   ["a/b", /is relative/],
   ["./a", /is relative/],
@@ -40,9 +40,9 @@ const refusals: readonly (readonly [unknown, RegExp])[] = [
   ["/m/a\u0085b", /control characters/],
   ["/m/\u202egpj.exe", /control characters/],
   ["/m/\ud800x", /control characters/],
-  ["/m/\uff0e\uff0e/x", /another writing/],
-  ["/m/\u2025/x", /another writing/],
-  ["/m/..\uff0fx", /another writing/],
+  ["/m/\uff0e\uff0e/x", /when it is normalized/],
+  ["/m/\u2025/x", /when it is normalized/],
+  ["/m/..\uff0fx", /when it is normalized/],
   [`/m/${"n".repeat(256)}`, /longer than 255/],
   [`/m/${"é".repeat(128)}`, /longer than 255/],
   [`/${"n/".repeat(2_100)}x`, /longer than 4096/],
@@ -56,7 +56,7 @@ for (const [text, reason] of refusals) {
   });
 }
 
-test("steps back are taken by name, and a dollar sign is a letter unless it stands for a whole name", () => {
+test("`..` is resolved by name, and a dollar sign is a letter unless a whole name looks like a variable", () => {
   const pathOf = (text: string): string => {
     const judged = judgePath(text);
     return judged.ok ? judged.path : judged.reason;
@@ -69,7 +69,7 @@ test("steps back are taken by name, and a dollar sign is a letter unless it stan
   assert.deepEqual(judgeInside(["/m"], "/m/a/../../n/x"), { ok: false, reason: "the path is outside /m" });
 });
 
-test("an absolute path is its names; what means nothing is left out, and nothing else is touched", () => {
+test("an absolute path is split into its names; `.` and doubled slashes are dropped, and nothing else changes", () => {
   assert.deepEqual(judgePath("/m//sub/./note.md"), {
     ok: true,
     path: "/m/sub/note.md",
@@ -79,7 +79,7 @@ test("an absolute path is its names; what means nothing is left out, and nothing
     assert.deepEqual(judgePath(`/m/${name}`), { ok: true, path: `/m/${name}`, parts: ["m", name] });
 });
 
-test("inside is decided by whole names: siblings that start alike and other unicode forms are outside", () => {
+test("being inside is decided by whole names: siblings with the same prefix and other Unicode forms are outside", () => {
   assert.deepEqual(judgeInside(["/m/mem"], "/m/mem/a/b"), { ok: true, below: ["a", "b"] });
   assert.deepEqual(judgeInside(["/real/mem", "/m/mem"], "/m/mem/a"), { ok: true, below: ["a"] });
   assert.deepEqual(judgeInside(["/m/mem"], "/m/mem"), { ok: true, below: [] });
@@ -91,7 +91,7 @@ test("inside is decided by whole names: siblings that start alike and other unic
   assert.equal(judgeInside([composed], "/m/me\u0301m/a").ok, false);
 });
 
-test("pseudo-files are known by where they stand, also when a path climbs to them", () => {
+test("pseudo-files are recognized by their path, also if the path uses `..` to get there", () => {
   for (const path of [
     "/proc/self/environ",
     "/proc",
@@ -105,7 +105,7 @@ test("pseudo-files are known by where they stand, also when a path climbs to the
     assert.equal(isPseudoPath(path), false, path);
 });
 
-/** Files by which tools that people install run something, each a relative of one that is better known. */
+/** Files that make common tools run something; each is a relative of a better-known one. */
 const RUN_LATER: readonly string[] = [
   ...["lefthook.yaml", "lefthook-local.yml", ".lefthook.toml", "pnpmfile.js", ".bundle/config", ".pdbrc", ".lvimrc"],
   ...[".yarn/releases/yarn.cjs", ".yarn/plugins/x.cjs", ".mvn/extensions.xml", ".mvn/wrapper/maven-wrapper.properties"],
@@ -120,7 +120,7 @@ const RUN_LATER: readonly string[] = [
   ...["sessions/x/journal.jsonl", "worktrees/x/trees/y", "drafts/x"].map((name) => `.local/state/prefork/${name}`),
 ];
 
-test("protected names are known in any case, at any depth, and in the writings that file systems fold", () => {
+test("protected names are recognized in upper and lower case, at any depth, and in forms that file systems treat as equal", () => {
   const protectedPaths = [
     ".git",
     ".git/config",
@@ -207,7 +207,7 @@ test("protected names are known in any case, at any depth, and in the writings t
   for (const path of ordinary) assert.equal(protectedName(path.split("/")), undefined, path);
 });
 
-test("in a folder that git takes for a repository, what git acts on is protected; so is what would make it one", () => {
+test("in a folder that git treats as a repository, files that git acts on are protected; so are files that would make it one", () => {
   const isProtected = (name: string, ...found: readonly string[]): boolean =>
     protectedInRepository(name, found) !== undefined;
   for (const name of ["HEAD", "config", "Config", "hooks", "info", "objects", "refs", "commondir", "config.worktree"])
@@ -222,7 +222,7 @@ test("in a folder that git takes for a repository, what git acts on is protected
   assert.equal(isProtected("HEAD"), false);
 });
 
-test("each name of the document's table is protected, and each that it calls ordinary is not", () => {
+test("each name in the documentation's table is protected, and each name it calls ordinary is not", () => {
   const page = readFileSync(new URL("../../../../docs/permissions.md", import.meta.url), "utf8");
   const section = page.slice(page.indexOf("### Protected names"), page.indexOf("### Trying paths"));
   const codesIn = (text: string): readonly string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
@@ -281,7 +281,7 @@ const SECRET: readonly string[] = [
     "HEAD:.env",
     "HEAD:a/.env.production",
   ],
-  // Copies of the folders, and of what holds keys only in its folder.
+  // Copies of the folders, and of files that are secret only in their folder.
   ...[".kube.bak/config", ".ssh.bak/id_work", ".ssh~/id_work", ".aws_old/config", "Copy of .ssh/x", "backup_.aws/x"],
   ...[".config.bak/gh/hosts.yml", ".config/gh.old/hosts.yml", ".config/gh (1)/hosts.yml", "etc.bak/shadow", ".ssh2/x"],
   ...[".git.bak/config", "x.git.old/config~", ".git/config.lock", ".git/.config.swp", ".git/#config#", ".ssh.tar.gz"],
@@ -297,7 +297,7 @@ const SECRET: readonly string[] = [
     ".secrets/token",
     ".secret",
   ],
-  // Settings of other agents that hold keys.
+  // Settings of other agents that contain secrets.
   ...["~/.claude/settings.json", "/root/.claude/settings.json", "/home/ann/.claude/settings.local.json"],
   ...["/Users/ann/.claude/settings.json.bak", "/var/home/ann/.gemini/settings.json", "~/.prefork/settings.json"],
   ...["~/.cursor/mcp.json", "~/.mcp.json", "~/.config/opencode/opencode.json", "~/.grok/user-settings.json"],
@@ -353,7 +353,7 @@ const NOT_SECRET: readonly string[] = [
   ...["key.ts", "monkey", "pem.go", "src/history", "docker/config.json", ".vscode/settings.json", "crypto/rsa"],
 ];
 
-test("names that stand for keys, and copies of them, are told from names that only look like it", () => {
+test("names of secrets and their copies are distinguished from names that only look similar", () => {
   assert.deepEqual(
     SECRET.filter((name) => !isSecret(name)),
     [],

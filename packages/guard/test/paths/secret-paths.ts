@@ -1,4 +1,4 @@
-/** Paths that stand for keys, made of the table: every line of it, plain and as copies of every kind. */
+/** Paths of secrets, generated from the table: every row, plain and as copies of every kind. */
 
 import { chanceOf } from "@prefork/testing/chance";
 import { isSecret, secretSamples } from "../../src/paths/index.ts";
@@ -45,7 +45,7 @@ const withName = (path: string, at: number, change: (name: string) => string): s
     .map((name, index) => (index === at ? change(name) : name))
     .join("/");
 
-/** `rounds` times each line of the table, each time in another form; only what is judged to hold keys. */
+/** Each row of the table `rounds` times, each time in another form; only paths that are judged secret. */
 export const secretPaths = (rounds: number, seed = 7): readonly string[] => {
   const chance = chanceOf(seed);
   const made = Array.from({ length: rounds }, (_, round) =>

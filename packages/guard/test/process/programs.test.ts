@@ -1,4 +1,4 @@
-/** Programs come from the system's folders, and one from our own package as long as nobody replaced it. */
+/** Programs come from system folders, and ripgrep from our own package while nobody has replaced it. */
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -24,7 +24,7 @@ const withRipgrep = await needs("@vscode/ripgrep");
 const withBwrap = await needs("bwrap");
 const inCell = withRipgrep.skip === false ? withBwrap : withRipgrep;
 
-/** With these programs hidden besides those that already are. */
+/** Hides these programs in addition to those already hidden. */
 const hiding = (names: string): Disposable => {
   const before = process.env.PREFORK_HIDE_PROGRAMS;
   process.env.PREFORK_HIDE_PROGRAMS = `${before ?? ""} ${names}`;
@@ -36,7 +36,7 @@ const hiding = (names: string): Disposable => {
   };
 };
 
-test("the copy of ripgrep that is installed is the one that is pinned", () => {
+test("the installed copy of ripgrep is the pinned one", () => {
   const located = (): string | undefined => {
     try {
       const wrapper = createRequire(import.meta.url).resolve("@vscode/ripgrep");
@@ -48,7 +48,7 @@ test("the copy of ripgrep that is installed is the one that is pinned", () => {
   assert.equal(pinnedRipgrep(), located());
 });
 
-test("a program whose bytes or mode somebody changed is not given any more, and the right one is given again", () => {
+test("a program whose bytes or mode changed is no longer found, and is found again once it is restored", () => {
   using place = scratch();
   const [good, bad] = ["#!/bin/sh\necho good\n", "#!/bin/sh\necho bad!\n"];
   const path = place.put("rg", good);
@@ -96,7 +96,7 @@ const WITH_RIPGREP: readonly string[] = [
   ...["find . -name a.txt -exec rg needle {} +"],
 ];
 
-test("rg in a command that only reads is our own copy where the system has none", withRipgrep, async () => {
+test("rg in a read-only command is our own copy if the system has none", withRipgrep, async () => {
   using place = scratch();
   place.put("a.txt", "a needle\nhay\n");
   using _ = hiding("rg");
@@ -107,7 +107,7 @@ test("rg in a command that only reads is our own copy where the system has none"
   assert.deepEqual(await run("rg needle a.txt", place.path), ["", 127, missing]);
 });
 
-test("our own copy is there in the cell as well", inCell, async () => {
+test("our own copy is also available in the read-only sandbox", inCell, async () => {
   using place = scratch();
   place.put("a.txt", "a needle\nhay\n");
   using _ = hiding("rg");
@@ -125,7 +125,7 @@ test("the folder of our own copy is searched last, for commands that name rg, an
   assert.equal(searchPath(["xargs", "rg"]), `${system}:${dirname(pinnedRipgrep() ?? "")}`);
 });
 
-test("our own copy starts, and is the version that the guard's table was written for", withRipgrep, () => {
+test("our own copy runs, and is the version that the guard's table was written for", withRipgrep, () => {
   const version = execFileSync(pinnedRipgrep() ?? "", ["--version"], { encoding: "utf8" });
   assert.match(version, /^ripgrep 15\.0\.0 /);
 });

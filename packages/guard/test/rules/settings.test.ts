@@ -111,7 +111,7 @@ test("the command line is said after the user's file, and alone can say bypass",
     assert.equal(policy.sandbox, "off");
   }
   assert.match(settingsOfFlags({ deny: ["Bsh"] }, place) as string, /did you mean Bash/);
-  assert.match(settingsOfFlags({ directories: ["/a\0b"] }, place) as string, /holds a NUL character/);
+  assert.match(settingsOfFlags({ directories: ["/a\0b"] }, place) as string, /contains a NUL character/);
 });
 
 test("a project can make forks rarer and cheaper, and nothing else of them", () => {

@@ -31,7 +31,7 @@ const policyAt = async (where: SettingsLocations) => {
 
 const textsOf = (rules: readonly { readonly text: string }[]): readonly string[] => rules.map(({ text }) => text);
 
-test("without any file there are no rules and the default mode", async () => {
+test("without any settings file there are no rules, and the mode is the default", async () => {
   await using where = await places({});
   assert.deepEqual(await policyAt(where), {
     allow: [],
@@ -47,7 +47,7 @@ test("without any file there are no rules and the default mode", async () => {
   });
 });
 
-test("all layers tighten, the user's file and the command line alone allow", async () => {
+test("all layers can tighten; only the user's file and the command line can allow", async () => {
   await using where = await places({
     user: '{"permissions": {"allow": ["Bash(ls)"], "deny": ["Bash(a)"]}}',
     project: '{"permissions": {"allow": ["Bash"], "deny": ["Bash(b)"]}, "sandbox": {"mode": "required"}}',
@@ -62,13 +62,13 @@ test("all layers tighten, the user's file and the command line alone allow", asy
   assert.equal(policy.notices.length, 1);
 });
 
-test("of a folder that is not trusted nothing is read", async () => {
+test("nothing is read from an untrusted folder", async () => {
   await using where = await places({ project: "{ broken", local: "{ broken" });
   assert.deepEqual(textsOf((await policyAt({ ...where, trusted: false })).deny), []);
   assert.equal((await loadSettings(where)).kind, "broken", "trusted, the same files are read");
 });
 
-test("what a folder tightened while it was trusted holds in place of its files, and allows nothing", async () => {
+test("restrictions that a folder set while it was trusted replace its files, and allow nothing", async () => {
   await using where = await places({ project: '{"permissions": {"deny": ["Bash(new)"]}}' });
   const kept = [
     {
@@ -86,7 +86,7 @@ test("what a folder tightened while it was trusted holds in place of its files, 
   assert.deepEqual(textsOf((await policyAt({ ...where, kept })).deny), ["Bash(new)"], "trusted, the files count");
 });
 
-test("a project's settings that anybody may write are obeyed as they were trusted, and not once they are others", async () => {
+test("a project's settings that anybody may write apply as they were trusted, and not after they change", async () => {
   const text = '{"permissions": {"deny": ["Bash(a)"]}}';
   await using where = await places({ project: text });
   const file = join(where.project, ".prefork/settings.json");
@@ -109,7 +109,7 @@ test("a project's settings that anybody may write are obeyed as they were truste
   assert.equal((await loadSettings({ ...where, entries })).kind, "broken", "a file that nobody agreed to");
 });
 
-test("broken files, files that cannot be read and broken flags are all told, and give no policy", async () => {
+test("broken files, unreadable files and broken flags are all reported, and give no policy", async () => {
   await using where = await places({ user: "{", project: '{"permissions": {"deny": ["Bsh"]}}' });
   const loaded = await loadSettings({ ...where, flags: { allow: ["Nope("] } });
   assert.ok(loaded.kind === "broken");
@@ -151,7 +151,7 @@ type Change = (where: { readonly home: string; readonly project: string }) => Pr
 
 const isRoot = process.getuid?.() === 0;
 
-/** What somebody else could have written, each with what is said of it. */
+/** Files that somebody else could have written, each with its message. */
 const TAMPERED: Readonly<Record<string, readonly [Change, string]>> = {
   "a file that all may write": [
     ({ home }) => chmod(join(home, ".prefork/settings.json"), 0o666),
@@ -205,13 +205,13 @@ const TAMPERED: Readonly<Record<string, readonly [Change, string]>> = {
     : {}),
 };
 
-test("an open folder without settings is no trouble", async () => {
+test("a folder that others can write to is no problem without settings", async () => {
   await using where = await places({});
   await chmod(join(where.home, ".prefork"), 0o777);
   assert.equal((await policyAt(where)).mode, "default");
 });
 
-test("settings that somebody else could have written are refused by name, and obeyed once they are yours", async () => {
+test("settings that somebody else could have written are refused by name, and apply once they are yours", async () => {
   for (const [what, [tamper, risk]] of Object.entries(TAMPERED)) {
     await using where = await places({ user: '{"permissions": {"mode": "plan"}}' });
     assert.equal((await policyAt({ ...where, trusted: false })).mode, "plan");

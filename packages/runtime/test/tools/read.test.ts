@@ -154,7 +154,7 @@ test("what is not a readable file is refused with what it is, and what there is 
   );
   assert.equal(await said("up/x"), "up/x: up is a link, and links are not followed.");
   assert.equal(await said("../x"), "../x: there is no such file.");
-  assert.match(await said("/proc/self/environ"), /it is no ordinary folder/);
+  assert.match(await said("/proc/self/environ"), /it is not an ordinary folder/);
 });
 
 test("a few lines of a file that consists of line ends are shown", async () => {
