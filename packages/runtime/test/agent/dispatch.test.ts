@@ -10,7 +10,7 @@ import { JournalError } from "../../src/journal/index.ts";
 import type { Answer, Question } from "../../src/ports.ts";
 import { createRegistry, defineTool, type Tool, type ToolContext, type ToolOutput } from "../../src/tools/index.ts";
 import { gate } from "../session/fault-ground.ts";
-import { bench } from "../tools/bench-of-tools.ts";
+import { bench } from "../tools/tool-bench.ts";
 
 type Body = (name: string, context: ToolContext) => Promise<ToolOutput>;
 

@@ -19,8 +19,8 @@ import {
 import type { JournalEntry } from "../../src/journal/index.ts";
 import { readSession } from "../../src/observe.ts";
 import { type Notification, parseNotifications } from "../../src/tasks/index.ts";
-import { seenIn } from "../tasks/seen.ts";
-import { recordTool } from "../tasks/stage.ts";
+import { recordTool } from "../tasks/fixture.ts";
+import { seenIn } from "../tasks/model-view.ts";
 import { type Passing, passingAsk, passingClock, passingEngine, passingIds } from "./moments.ts";
 
 const NOON = Date.UTC(2026, 2, 3, 12);

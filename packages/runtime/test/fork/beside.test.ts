@@ -7,8 +7,8 @@ import { mergeLayers } from "@prefork/guard";
 import { callTools, type SimAnswer, type SimRequest, type SimScript, say } from "@prefork/simulator";
 import { FORK_PLACEHOLDER_RESULT, InputError } from "@prefork/wire";
 import { createSession, type RuntimeEvent } from "../../src/index.ts";
-import { type Seen, seenIn } from "../tasks/seen.ts";
-import { type Gate, gate, openStage, type Stage, startedIn, unasked, until } from "../tasks/stage.ts";
+import { type Gate, gate, openStage, type Stage, startedIn, unasked, until } from "../tasks/fixture.ts";
+import { type Seen, seenIn } from "../tasks/model-view.ts";
 
 type Part = (seen: Seen, request: SimRequest) => SimAnswer | Promise<SimAnswer>;
 

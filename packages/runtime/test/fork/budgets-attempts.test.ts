@@ -6,7 +6,7 @@ import { writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { callTools, type Fault, type LedgerRow, say } from "@prefork/simulator";
 import { type JsonObject, promptTokens } from "@prefork/wire";
-import { hastyEdge } from "../tasks/stage.ts";
+import { hastyEdge } from "../tasks/fixture.ts";
 import { ended, type FamilyGround, familyScript, openFamily, prompted } from "./family-ground.ts";
 
 /** Of claude-sonnet-4-6, in dollars a million. */

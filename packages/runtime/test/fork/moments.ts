@@ -1,6 +1,6 @@
 /** Every moment of a run at which something else could happen: each journal entry, each new id, each wait for a port.
  *  Invariant: two runs of the same script pass the same moments in the same order; nothing here takes time.
- *  Elsewhere: what is done at a moment (backgrounding.ts, ../tasks/crashed.ts). */
+ *  Elsewhere: what is done at a moment (backgrounding.ts, ../tasks/killed-family.ts). */
 
 import type { Client } from "@prefork/wire";
 import type { Ask, Clock, Engine, Ids } from "../../src/index.ts";

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noUsage, promptTokens, type Usage } from "@prefork/wire";
 import { explain, explainFamily, type RequestRow } from "../../src/observe/index.ts";
-import { openForking, prompted } from "./ground.ts";
-import { used } from "./sketch.ts";
+import { openForking, prompted } from "./fixture.ts";
+import { used } from "./handwritten.ts";
 
 const row = (
   place: readonly [agent: string, turn: number],

@@ -20,7 +20,7 @@ import {
   openGround,
   PARTS,
   prompted,
-} from "./ground.ts";
+} from "./fixture.ts";
 
 /** What both sides say about a request, by the provider's id of its answer. */
 const figures = ({ answer, expected, usage, usd }: RequestRow) => ({

@@ -7,7 +7,7 @@ import { callTools, say, toolResults } from "@prefork/simulator";
 import type { Answer } from "../../src/index.ts";
 import { listTasks, resolveSession, showTask, type TaskRow } from "../../src/observe/index.ts";
 import { readSession } from "../../src/observe.ts";
-import { directiveIn, forking, openForking, openGround, prompted } from "./ground.ts";
+import { directiveIn, forking, openForking, openGround, prompted } from "./fixture.ts";
 
 const shown = ({ task, state, isOrphan, turns, owner }: TaskRow) => ({
   label: task.label,

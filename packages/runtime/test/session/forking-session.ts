@@ -4,7 +4,7 @@
 
 import type { SessionOptions } from "@prefork/runtime";
 import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
-import { type Seen, seenIn } from "../tasks/seen.ts";
+import { type Seen, seenIn } from "../tasks/model-view.ts";
 import { moduleName, type Project } from "./generated-repository.ts";
 import { type Calendar, optionsFor, type Place } from "./long-session.ts";
 import { asksForSummary, progressIn, scriptedModel } from "./scripted-model.ts";

@@ -13,8 +13,8 @@ import {
   type SessionOptions,
 } from "../../src/index.ts";
 import { describeState } from "../../src/tasks/index.ts";
-import { seenIn } from "./seen.ts";
-import { gate, openStage, type Stage } from "./stage.ts";
+import { gate, openStage, type Stage } from "./fixture.ts";
+import { seenIn } from "./model-view.ts";
 
 const names = (count: number): readonly string[] => Array.from({ length: count }, (_, at) => `part-${at + 1}`);
 

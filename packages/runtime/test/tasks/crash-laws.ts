@@ -1,8 +1,8 @@
 /** What must hold for tasks whose session was killed and resumed?
  *  Invariant: each law returns its violations in words, and nothing if it holds.
- *  Elsewhere: making such sessions (crashed.ts). */
+ *  Elsewhere: making such sessions (killed-family.ts). */
 
-import { PARTS, type Resumed } from "./crashed.ts";
+import { PARTS, type Resumed } from "./killed-family.ts";
 
 type Law = (resumed: Resumed) => readonly string[];
 

@@ -8,8 +8,8 @@ import { readOnly } from "@prefork/guard";
 import { callTools, say } from "@prefork/simulator";
 import { createSession, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
 import { familyScript, openFamily, part, prompted, starts } from "../fork/family-ground.ts";
-import { seenIn } from "./seen.ts";
-import { openStage, type Stage, until } from "./stage.ts";
+import { openStage, type Stage, until } from "./fixture.ts";
+import { seenIn } from "./model-view.ts";
 
 /** What a kill would leave now, for another run. */
 const cutOff = ({ folder }: Stage): string => {

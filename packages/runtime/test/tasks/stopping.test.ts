@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { callTools, say } from "@prefork/simulator";
 import { createSession, type Task } from "../../src/index.ts";
 import { leftWith, processesWith } from "../fork/family-ground.ts";
-import { seenIn } from "./seen.ts";
-import { openStage, type Stage, until } from "./stage.ts";
+import { openStage, type Stage, until } from "./fixture.ts";
+import { seenIn } from "./model-view.ts";
 
 /** A command that nobody else runs, and that only ends when it is stopped. */
 const endless = (name: string): string => `sleep 600.${name}${process.pid}`;

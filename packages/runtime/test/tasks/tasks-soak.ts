@@ -1,10 +1,10 @@
 /** The long form of the durability tests: wild sessions that are killed, and a small family killed at every moment.
- *  Elsewhere: wild sessions (wild-lives.ts, wild-laws.ts), the family (crashed.ts, crash-laws.ts). */
+ *  Elsewhere: wild sessions (wild-lives.ts, wild-laws.ts), the family (killed-family.ts, crash-laws.ts). */
 
 import { scratch } from "@prefork/testing/scratch";
 import { type Moved, moveCalls, moveForks } from "../fork/backgrounding.ts";
 import { broken as brokenAt, casesOf as casesAt } from "./crash-laws.ts";
-import { firstLife, openTheatre, resumeAt, WAYS, type Way } from "./crashed.ts";
+import { firstLife, openTheatre, resumeAt, WAYS, type Way } from "./killed-family.ts";
 import { broken, casesOf } from "./wild-laws.ts";
 import { playWild, type WildOptions } from "./wild-lives.ts";
 

@@ -9,8 +9,8 @@ import type { LedgerRow } from "@prefork/simulator";
 import { FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
 import type { Task, TaskEnd } from "../../src/index.ts";
 import { readSession } from "../../src/observe.ts";
-import type { Seen } from "./seen.ts";
-import type { Asked } from "./stage.ts";
+import type { Asked } from "./fixture.ts";
+import type { Seen } from "./model-view.ts";
 import { storeIn, type Wild } from "./wild-lives.ts";
 import { type Kind, SLOW_CALL, traceOf } from "./wild-session.ts";
 

@@ -13,7 +13,7 @@ import { type Chance, chanceOf } from "@prefork/testing/chance";
 import type { Task } from "../../src/index.ts";
 import { readSession, type SessionStore } from "../../src/observe.ts";
 import { tasksIn } from "../../src/tasks/index.ts";
-import { type Asked, askedOf } from "./stage.ts";
+import { type Asked, askedOf } from "./fixture.ts";
 import { modelOf, roundIn, type Story, storyOf } from "./wild-session.ts";
 import type { Playing } from "./wild-session-process.ts";
 

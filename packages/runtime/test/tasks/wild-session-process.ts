@@ -16,7 +16,7 @@ import {
 } from "@prefork/runtime";
 import { chanceOf } from "@prefork/testing/chance";
 import { InputError } from "@prefork/wire";
-import { hastyEdge } from "./stage.ts";
+import { hastyEdge } from "./fixture.ts";
 import { LAST_PROMPT, promptOf, type Round, storyOf } from "./wild-session.ts";
 
 export type Playing = {

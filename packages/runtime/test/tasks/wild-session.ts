@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
 import { type Chance, chanceOf } from "@prefork/testing/chance";
 import type { JsonObject } from "@prefork/wire";
-import { type Seen, seenIn } from "./seen.ts";
-import { startedIn } from "./stage.ts";
+import { startedIn } from "./fixture.ts";
+import { type Seen, seenIn } from "./model-view.ts";
 
 /** works: asks, leaves a trace, reads, reports. denied: is denied until it reports. stuck: until it is stopped.
  *  fails: its provider does. loops: until it is out of turns. */

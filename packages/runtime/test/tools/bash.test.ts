@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { classify, openCell, openSandbox } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
 import { isRunning, pidsIn, until } from "@prefork/testing/processes";
-import { type Bench, bench, textOf } from "./bench-of-tools.ts";
+import { type Bench, bench, textOf } from "./tool-bench.ts";
 
 const onLinux = { skip: process.platform === "linux" ? false : "processes are looked up in /proc" };
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
 import type { DelegatedCall } from "../../src/ports.ts";
-import { bench } from "./bench-of-tools.ts";
+import { bench } from "./tool-bench.ts";
 
 const CALLS: readonly (readonly [string, "agent" | "sendMessage" | "mcpCall", JsonObject, string])[] = [
   [

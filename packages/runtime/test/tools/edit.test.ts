@@ -5,7 +5,7 @@ import type { JsonObject } from "@prefork/wire";
 import fc from "fast-check";
 import { applyEdits } from "../../src/tools/edit.ts";
 import { decodeText, encodeText } from "../../src/tools/file-content.ts";
-import { type Bench, bench, textOf } from "./bench-of-tools.ts";
+import { type Bench, bench, textOf } from "./tool-bench.ts";
 
 const edit = async (b: Bench, args: JsonObject): Promise<string> => {
   const { content, fault } = await b.call("Edit", { file_path: b.at("f"), ...args });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { bench, textOf } from "./bench-of-tools.ts";
+import { bench, textOf } from "./tool-bench.ts";
 
 test("lines are numbered, the whole file or a part, and the note says how to read on", async () => {
   await using b = await bench();

@@ -7,7 +7,7 @@ import { InputError, type Json, type JsonObject } from "@prefork/wire";
 import * as z from "zod";
 import { FileClaims, relocateCall } from "../../src/children/workspace.ts";
 import { builtInTools, createRegistry, defineTool, type Tool, withBlockingAgent } from "../../src/tools/index.ts";
-import { registry } from "./bench-of-tools.ts";
+import { registry } from "./tool-bench.ts";
 
 const tool = (name: string, input: z.ZodType = z.strictObject({})): Tool =>
   defineTool({ name, description: "d", input, readOnly: true, run: async () => ({ content: "" }) });

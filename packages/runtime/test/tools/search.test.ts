@@ -6,7 +6,7 @@ import { findProgram, findRipgrep, openCell } from "@prefork/guard";
 import { needs, uses } from "@prefork/testing/optional";
 import type { JsonObject } from "@prefork/wire";
 import { openToolFiles } from "../../src/tools/index.ts";
-import { type Bench, bench, textOf } from "./bench-of-tools.ts";
+import { type Bench, bench, textOf } from "./tool-bench.ts";
 
 const FILES: Readonly<Record<string, string>> = {
   ".gitignore": "dist\n*.log\n",

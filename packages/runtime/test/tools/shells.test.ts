@@ -13,7 +13,7 @@ import {
   type ShellsOptions,
 } from "../../src/tools/index.ts";
 import { startCommand } from "../../src/tools/run-command.ts";
-import { type Bench, bench, textOf } from "./bench-of-tools.ts";
+import { type Bench, bench, textOf } from "./tool-bench.ts";
 
 const start = async (b: Bench, command: string): Promise<string> => {
   const said = textOf(await b.call("Bash", { command, run_in_background: true }));

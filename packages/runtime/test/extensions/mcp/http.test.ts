@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { until } from "@prefork/testing/processes";
 import { toolName } from "../../../src/context/index.ts";
 import type { HttpServer, Servers } from "../../../src/extensions/mcp/index.ts";
+import { opened, still } from "./fixture.ts";
 import { described } from "./fixture-tools.ts";
-import { opened, still } from "./ground.ts";
 import { type HttpFixture, type HttpFixtureOptions, startHttpServer } from "./http-server.ts";
 
 const SECRET = "Bearer very-secret-token";

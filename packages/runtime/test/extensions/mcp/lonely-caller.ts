@@ -1,7 +1,7 @@
 /** A process that calls a server which dies, and then calls it again with nothing else to do. */
 
+import { opened, stdioEntry } from "./fixture.ts";
 import { described } from "./fixture-tools.ts";
-import { opened, stdioEntry } from "./ground.ts";
 
 await using open = await opened((folder) => [stdioEntry(folder, "one", [described("echo")])], {
   clock: { now: Date.now },

@@ -12,8 +12,8 @@ import { extendsMessages, headTokens, readable, rewriteFactor, type Sent, sentTo
 import { Calendar, makePlace, optionsFor, watch } from "../../session/long-session.ts";
 import { asksForSummary, doneWith, progressIn, scriptedModel } from "../../session/scripted-model.ts";
 import { promptOf, tasks } from "../../session/tasks.ts";
+import { stdioEntry } from "./fixture.ts";
 import { described } from "./fixture-tools.ts";
-import { stdioEntry } from "./ground.ts";
 
 hideBwrap();
 

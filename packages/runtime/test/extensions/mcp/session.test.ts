@@ -15,8 +15,8 @@ import { isRunning } from "@prefork/testing/processes";
 import type { JsonObject } from "@prefork/wire";
 import { builtInTools, resumeSession, type Session, type SessionOptions } from "../../../src/index.ts";
 import { assertOnlyGrown, type Ground, openGround } from "../../session/fault-ground.ts";
+import { stdioEntry } from "./fixture.ts";
 import { type Described, described } from "./fixture-tools.ts";
-import { stdioEntry } from "./ground.ts";
 
 const TIMES = { listMs: 60_000, startMs: 60_000, waitMs: 60_000 };
 

@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 import { isRunning, until } from "@prefork/testing/processes";
 import { toolName } from "../../../src/context/index.ts";
 import type { Servers } from "../../../src/extensions/mcp/index.ts";
+import { opened, stdioEntry, still } from "./fixture.ts";
 import { described } from "./fixture-tools.ts";
-import { opened, stdioEntry, still } from "./ground.ts";
 
 const namesOf = (servers: Servers): readonly string[] =>
   servers.offered().servers.flatMap(({ tools }) => tools.map(toolName));

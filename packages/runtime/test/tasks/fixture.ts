@@ -16,7 +16,7 @@ import {
   type SessionOptions,
   type Tool,
 } from "../../src/index.ts";
-import { type Seen, seenIn } from "./seen.ts";
+import { type Seen, seenIn } from "./model-view.ts";
 
 /** A request with what its model saw and what was billed for it. */
 export type Asked = { readonly seen: Seen; readonly row: LedgerRow; readonly body: Buffer };

@@ -6,7 +6,7 @@ import { addUsage, noUsage, toolResult } from "@prefork/wire";
 import fc from "fast-check";
 import { replay } from "../../src/journal/index.ts";
 import { ledgerOf } from "../../src/observe/index.ts";
-import { head, Sketch, used } from "./sketch.ts";
+import { head, Sketch, used } from "./handwritten.ts";
 
 const rowsOf = (...sketches: readonly Sketch[]) =>
   ledgerOf(sketches.map(({ session, entries }, at) => ({ agent: at === 0 ? "main" : `task-${at}`, session, entries })));

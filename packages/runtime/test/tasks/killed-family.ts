@@ -20,8 +20,8 @@ import {
 import { readSession, type SessionStore } from "../../src/observe.ts";
 import { tasksIn } from "../../src/tasks/index.ts";
 import { type Passing, passingAsk, passingClock, passingEngine, passingIds } from "../fork/moments.ts";
-import { type Seen, seenIn } from "./seen.ts";
-import { type Asked, askedOf, hastyEdge, recordTool } from "./stage.ts";
+import { type Asked, askedOf, hastyEdge, recordTool } from "./fixture.ts";
+import { type Seen, seenIn } from "./model-view.ts";
 
 /** How the main agent delegates its work: forks that notify it at the end, forks that it joins, agents whose calls
  *  wait, or such agents that are moved to the background meanwhile. */

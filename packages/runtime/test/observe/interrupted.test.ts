@@ -8,8 +8,8 @@ import { callTools, type Fault, lastUserText, type SimScript, say, toolResults }
 import type { Usage } from "@prefork/wire";
 import { anthropicEngine, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
 import { explainFamily, listTasks, type RequestRow, readFamily } from "../../src/observe/index.ts";
-import { hastyEdge } from "../tasks/stage.ts";
-import { directiveIn, type Ground, openGround, prompted } from "./ground.ts";
+import { hastyEdge } from "../tasks/fixture.ts";
+import { directiveIn, type Ground, openGround, prompted } from "./fixture.ts";
 
 const script: SimScript = () => say(`Scope: it\nResult: ${"word ".repeat(40)}`);
 
