@@ -12,6 +12,9 @@ const quoted = (pattern: string): string => `"${pattern}"`;
  *  `!diff` would not. */
 const KEY = "prefork-key";
 
+/** Leaves such files out of a search altogether: that one of them contains a text would tell what it contains. */
+export const WITHOUT_HIDDEN = `:(exclude,top,attr:${KEY})`;
+
 /** Later lines count over earlier ones. */
 const ATTRIBUTES = [
   `[attr]${KEY} -diff`,
@@ -49,10 +52,10 @@ const withheldLine = (pattern: string): string => {
   const names = pattern.split("/").map(inAnySpelling);
   for (let end = names.length; end > 0; end -= 1) {
     const path = [...names.slice(0, end), ...(end < names.length ? ["**"] : [])].join("/");
-    const line = `${quoted(path)} -diff\n`;
+    const line = `${quoted(path)} ${KEY}\n`;
     if (Buffer.byteLength(line) <= LONGEST_LINE) return line;
   }
-  return "* -diff\n";
+  return `* ${KEY}\n`;
 };
 
 /** The lines of a file of attributes. `withheld`: more patterns, from the top of a repository. */

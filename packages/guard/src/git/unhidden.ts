@@ -9,7 +9,7 @@ import { holdsPassword, nameOf, type Setting } from "./settings.ts";
 import type { View } from "./view.ts";
 
 /** They print changes by the same options. */
-const SHOWS_CHANGES: readonly string[] = [
+export const SHOWS_CHANGES: readonly string[] = [
   ...["diff", "log", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "stash", "reflog"],
 ];
 

@@ -8,7 +8,7 @@ import { basename, join, relative } from "node:path";
 import type { PathJudge } from "../files/index.ts";
 import { realPath, resolveName } from "../files/index.ts";
 import type { View } from "../git/index.ts";
-import { askGit, isDoubt, isGiven, linkedFolder, orDoubt } from "../git/index.ts";
+import { askGit, isDoubt, isGiven, linkedFolder, orDoubt, SHOWS_CHANGES, WITHOUT_HIDDEN } from "../git/index.ts";
 import { fitsPattern, isSecret, secretPatterns } from "../paths/index.ts";
 import { findStarts, type GitInvocation, type PlanCommand, walkOf } from "../rules/index.ts";
 import { findPlaced, findSecrets, type SecretWalk } from "./secret-walk.ts";
@@ -194,18 +194,27 @@ export const gitProblem = async (
 /** No path of git's own form (`:/`, `:(top)`), none in full, and none that goes up. */
 const staysBelow = (path: string): boolean => !/^[:/]|(?:^|\/)\.\.(?:\/|$)/.test(path);
 
-/** What rules name is left out of a search by git: that it holds the text is not told either. git searches what it does not
- *  keep only where it is told to; then what may contain secrets is left out by name. */
+/** They look for a text in what changed, and tell where it is: by one letter more at a time, all of a file comes out. */
+const SEARCHES_CHANGES: readonly string[] = ["S", "pickaxe-regex", "pickaxe-all", "find-object"];
+
+/** What rules name, and what may contain secrets, is left out of a search by git: that it holds the text is not told either.
+ *  git searches what it does not keep only where it is told to; then what may contain secrets is left out by name. */
 export const gitWithout = (
   { asked, words }: { readonly asked: GitInvocation; readonly words: readonly string[] },
-  { folder, top, others }: View,
+  { folder, top, others, repository }: View,
   known: Known,
 ): readonly string[] | { readonly problem: string } => {
-  if (asked.verb !== "grep") return words;
+  // Without `--`: it would make revisions of the words before.
+  const hiding = repository === undefined ? words : [...words, WITHOUT_HIDDEN];
+  if (asked.verb !== "grep") {
+    if (!isGiven(asked, ...SEARCHES_CHANGES) || !SHOWS_CHANGES.includes(asked.verb)) return words;
+    return asked.verb === "stash"
+      ? { problem: "git stash -S tells what hidden files contain; use git log -S" }
+      : hiding;
+  }
   const { rules } = known.judge;
   const ruled = rules.isEmpty ? [] : [...new Set([top, ...others].flatMap(rules.below))];
-  // Without `--`: it would make revisions of the words before.
-  const searched = [...words, ...ruled.map((path) => `:(exclude,top,icase,glob)${path.replace(/^\//, "")}`)];
+  const searched = [...hiding, ...ruled.map((path) => `:(exclude,top,icase,glob)${path.replace(/^\//, "")}`)];
   if (!isGiven(asked, "untracked")) return searched;
   const start = asked.operands.every(({ text }) => staysBelow(text)) ? realPath(folder) : top;
   const broad = known.judge.folderProblem(start);
