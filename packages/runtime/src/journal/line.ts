@@ -6,7 +6,7 @@
  *  {"v":1,"seq":7,"at":1760000000000,"kind":"message","sizes":[31],"hash":"…","message":{…},"wire":[{…}]} */
 
 import { isWireEntry, JOURNAL_VERSION, type JournalEntry, type ProblemKind, type SentBytes } from "./entry.ts";
-import { checkEntry } from "./schema.ts";
+import { checkEntry, isRecord } from "./schema.ts";
 
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
@@ -95,9 +95,6 @@ const readSizes = (line: Buffer): readonly number[] | undefined => {
   const listed = line.toString("latin1", from, line.indexOf("]", from));
   return listed === "" ? [] : listed.split(",").map(Number);
 };
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const decodePlain = (line: Buffer): DecodedLine => {
   const value: unknown = JSON.parse(line.toString("utf8"));

@@ -72,7 +72,7 @@ const message: z.ZodType<Message> = z.object({
   content: z.array(block),
 });
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 const tool: z.ZodType<ToolSpec> = z.discriminatedUnion("type", [
