@@ -119,7 +119,7 @@ test("another repository in the place of one is told as such, and forgets what i
   assert.match(outcome?.kind === "failed" ? outcome.reason : "", /another repository may have taken its place/);
   await assert.rejects(anew.undo(1), /no longer in this repository/);
   assert.deepEqual(await anew.prune(), [{ task: "one", kind: "removed" }]);
-  await assert.rejects(anew.undo(1), /there is no merge to take back/);
+  await assert.rejects(anew.undo(1), /there is no merge to undo/);
   assert.deepEqual(photograph(ground), before);
 });
 
