@@ -34,7 +34,7 @@ test("what would be asked is denied, and the answer names the rule that is missi
   const { code, out, err } = await ground.prefork(["-p", "change things"]);
   const denials = [
     `Not allowed: Write changes ${ground.at("made.txt")}; there is nobody to ask, and the rule Write(/${ground.at("made.txt")}) would allow it`,
-    "Not allowed: not provably read-only: touch changes something; there is nobody to ask, and the rule Bash(touch touched.txt) would allow it",
+    "Not allowed: not provably read-only: touch changes files or processes; there is nobody to ask, and the rule Bash(touch touched.txt) would allow it",
   ];
   assert.equal(code, 0);
   assert.equal(out, `no: ${denials[0]}\nno: ${denials[1]}\n`);

@@ -31,7 +31,7 @@ test("the first answer to a question counts, whoever of those attached gives it,
   };
   const hearing = [heard(one, "one"), heard(other, "other")];
   const { text } = await one.prompt("run");
-  const types = ["Bash not provably read-only: touch changes something", "closed"];
+  const types = ["Bash not provably read-only: touch changes files or processes", "closed"];
   assert.deepEqual(await Promise.all(hearing), [types, types]);
   assert.deepEqual(Object.fromEntries(answers), { other: true, "one later": false, "other later": false });
   assert.match(text, /^saw /);
