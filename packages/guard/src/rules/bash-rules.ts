@@ -5,7 +5,7 @@
  *  Elsewhere: where a command could start (programs-with-programs.ts), rules of other tools (rules.ts). */
 
 import { programOf, type Start, type Starts } from "./programs-with-programs.ts";
-import { goesBeyond } from "./running-options.ts";
+import { coversRest } from "./running-options.ts";
 import {
   COMPUTED,
   couldBe,
@@ -58,7 +58,14 @@ export const allowsCommand = ({ words, more }: BashPattern, command: ShellComman
   if (!command.redirects.every(isHarmless)) return false;
   if (command.words.length < words.length || (!more && command.words.length > words.length)) return false;
   const rest = command.words.slice(words.length).map(({ text }) => text);
-  if (goesBeyond(words[0] ?? "", rest)) return false;
+  if (
+    more &&
+    !coversRest(
+      command.words.slice(0, words.length).map(({ text }) => text),
+      rest,
+    )
+  )
+    return false;
   return words.every((text, index) => {
     const word = command.words[index];
     if (word === undefined || !isLiteral(word) || word.home) return false;

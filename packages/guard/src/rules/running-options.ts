@@ -1,131 +1,223 @@
-/** Which words after an allowed command have its program run, load or overwrite something that the rule does not name?
- *  Invariant: asked of what `:*` stands for, before a `--`: words for files and names pass, and so do options that are not
- *  known to name a program, a module, a configuration or a place to write. To allow only; what denies looks elsewhere.
+/** Which words may follow an allowed command: what does `:*` stand for in an allow rule?
+ *  Invariant: for the commands of this table, for names inside the project and for options that are listed here; an option
+ *  that is not listed is asked about again, since it may have the program run, load or overwrite something that nobody
+ *  named. For other commands, which only people write rules for, whatever follows, but for options that are known to do so.
+ *  To allow only; what denies looks elsewhere.
  *  Elsewhere: what a rule covers (bash-rules.ts), which rules are suggested (suggest.ts). */
 
+type Command = {
+  /** Options without a value. */
+  readonly flags?: string;
+  /** Options with a plain value, behind them or glued by `=`. */
+  readonly valued?: string;
+  /** Behind `--` stands what the project's own script is given. */
+  readonly script?: true;
+  /** Operands that are refused. */
+  readonly not?: RegExp;
+};
+
+const SCRIPT: Command = { flags: "--silent -s --if-present", script: true };
+const CARGO: Command = {
+  flags:
+    "--all --workspace --release --all-features --no-default-features --all-targets --lib --bins --tests --examples " +
+    "--no-fail-fast --locked --offline --frozen -q --quiet -v -vv --verbose --no-run --nocapture --check --no-deps --fix",
+  valued: "-p --package --features -F --test --bin --example -j --jobs --exclude --test-threads --message-format",
+};
+const GO: Command = {
+  flags: "-v -race -short -cover -failfast -json -x -n -a -l -w -s -d",
+  valued: "-run -count -timeout -bench -skip -parallel -cpu -tags -covermode",
+};
+const REMOTE: Command = {
+  flags:
+    "--all --prune -p --tags -t --no-tags --rebase --no-rebase --ff-only --no-ff -q --quiet -v --verbose --unshallow --autostash -r",
+  valued: "--depth",
+  not: /:/,
+};
+const SHOWN: Command = {
+  flags: "-a --all --json --long -l -q --quiet -g --global --production --prod",
+  valued: "--depth",
+};
+const CONTAINERS: Command = {
+  flags: "-a --all -q --quiet -f --follow -t --timestamps --no-trunc -l --latest -s --size",
+  valued: "-n --tail --since --until --format --filter",
+};
+const KUBECTL: Command = {
+  flags: "-A --all-namespaces --show-labels --no-headers -w --watch -f --follow --previous --timestamps",
+  valued: "-n --namespace -o --output -l --selector --tail --since -c --container --sort-by",
+  not: /secret/i,
+};
+const TESTS =
+  "--run --coverage --watch -w --watchAll --verbose --silent --bail -u --updateSnapshot --runInBand -i --ci --passWithNoTests " +
+  "--no-coverage --changed -o --onlyChanged --no-cache --cache --quiet --no-color --color";
+const TEST_VALUES =
+  "-t --testNamePattern --testPathPattern --grep -g --max-warnings --ext --maxWorkers --shard --project";
+
+/** By the words that say what is done. A star stands for any one plain word. */
+const COMMANDS: Readonly<Record<string, Command>> = {
+  "npm run *": SCRIPT,
+  "npm run-script *": SCRIPT,
+  "npm test": SCRIPT,
+  "npm t": SCRIPT,
+  "npm ls": SHOWN,
+  "npm outdated": SHOWN,
+  "pnpm run *": SCRIPT,
+  "pnpm test": SCRIPT,
+  "yarn run *": SCRIPT,
+  "yarn test": SCRIPT,
+  ...Object.fromEntries("build check test clippy fmt doc bench".split(" ").map((name) => [`cargo ${name}`, CARGO])),
+  "cargo nextest run": CARGO,
+  ...Object.fromEntries("build test vet fmt".split(" ").map((name) => [`go ${name}`, GO])),
+  "git add": { flags: "-A --all -u --update -p --patch -n --dry-run -v --verbose -N --intent-to-add -f --force" },
+  "git commit": {
+    flags: "-a --all --amend --no-edit -q --quiet -s --signoff --allow-empty -v --verbose --dry-run",
+    valued: "-m -am --message --fixup --author --date",
+  },
+  "git fetch": REMOTE,
+  "git pull": REMOTE,
+  "git stash push": { flags: "-u --include-untracked -k --keep-index -q", valued: "-m --message" },
+  "git stash pop": { flags: "--index -q" },
+  "git stash list": {},
+  "git switch": { flags: "- -d --detach -q --quiet", valued: "-c --create" },
+  "docker ps": CONTAINERS,
+  "docker logs": CONTAINERS,
+  ...Object.fromEntries("get describe logs".split(" ").map((name) => [`kubectl ${name}`, KUBECTL])),
+  "terraform validate": { flags: "-json -no-color" },
+  "terraform fmt": { flags: "-check -diff -recursive" },
+  "make *": { flags: "-k -s -n -B --silent --keep-going --dry-run --always-make -j", valued: "-j --jobs", not: /=/ },
+  tsc: { flags: "--noEmit -w --watch --pretty --strict -b --build --force --verbose", valued: "-p --project" },
+  eslint: {
+    flags: "--fix --fix-dry-run --quiet --cache --no-cache --color --no-color",
+    valued: "--max-warnings --ext",
+  },
+  prettier: { flags: "--check -c --write -w --list-different -l --log-level" },
+  biome: { flags: "--write --fix --unsafe --staged --changed", valued: "--max-diagnostics" },
+  vitest: { flags: TESTS, valued: TEST_VALUES },
+  jest: { flags: TESTS, valued: TEST_VALUES },
+  mocha: { flags: "--bail -b --watch -w --exit", valued: "-g --grep -f --fgrep -t --timeout" },
+  pytest: {
+    flags:
+      "-q -qq -v -vv -vvv -x -s -l --lf --ff --last-failed --failed-first --exitfirst --sw --no-header -ra --co --collect-only",
+    valued: "-k -m --maxfail --tb --durations -n",
+  },
+  ruff: { flags: "--fix --diff --check -q --quiet -v --watch --no-cache", valued: "--select --ignore --line-length" },
+  mypy: { flags: "--strict --no-incremental --pretty -v" },
+  black: { flags: "--check --diff -q --quiet -v", valued: "-l --line-length" },
+  flake8: { flags: "-q -v --count", valued: "--max-line-length --select --ignore" },
+  shellcheck: { flags: "-x -a", valued: "-s --shell -S --severity -e --exclude -f --format" },
+  rubocop: { flags: "-a -A --autocorrect --parallel -P" },
+  rspec: { flags: "--fail-fast --profile -b", valued: "-e --example -t --tag --seed" },
+  ctest: { flags: "-V -VV --output-on-failure -N -Q", valued: "-R -E -j --parallel -L -C" },
+};
+
+const listOf = (names = ""): readonly string[] => names.split(" ").filter((name) => name !== "");
+
+/** The command of the table that begins with these words, and how many words of it there are. */
+const commandOf = (words: readonly string[]): { readonly command: Command; readonly words: number } | undefined => {
+  for (let count = Math.min(words.length, 3); count > 0; count -= 1) {
+    const first = words.slice(0, count);
+    const isStarred = count > 1 && isPlain(first.at(-1) ?? "");
+    const forms = [first, ...(isStarred ? [[...first.slice(0, -1), "*"]] : [])].map((form) => form.join(" "));
+    const name = forms.find((form) => Object.hasOwn(COMMANDS, form));
+    const command = name === undefined ? undefined : COMMANDS[name];
+    if (command) return { command, words: count };
+  }
+  return undefined;
+};
+
+/** How many words of a command a rule with `:*` keeps; undefined where only the whole command will do. */
+export const starredWords = (words: readonly string[]): number | undefined => commandOf(words)?.words;
+
+/** A name inside the project, a number, a pattern: nothing that leads out of it, and no text for a shell. */
+const isPlain = (word: string): boolean =>
+  /^[\w@.,+%^][\w@.,:+%^/*-]*$/.test(word) && !/(?:^|\/)\.\.(?:\/|$)|::/.test(word);
+
+const isPlainMessage = (word: string): boolean => !/^-/.test(word);
+
+const MESSAGES: readonly string[] = ["-m", "-am", "--message", "-k", "-t", "-run", "--grep", "-g", "-e"];
+
+const coveredBy = ({ flags, valued, script, not }: Command, rest: readonly string[]): boolean => {
+  const [plain, taking] = [listOf(flags), listOf(valued)];
+  for (let at = 0; at < rest.length; at += 1) {
+    const word = rest[at] ?? "";
+    if (word === "--")
+      return rest.slice(at + 1).every((one) => (script ? isScriptWord(one) : isPlain(one) || plain.includes(one)));
+    if (!/^-/.test(word) || plain.includes(word)) {
+      if (!plain.includes(word) && (!isPlain(word) || not?.test(word))) return false;
+      continue;
+    }
+    const [name = word, value] = word.split(/=(.*)/s);
+    const glued = taking.find((option) => /^-[a-zA-Z]$/.test(option) && new RegExp(`^${option}\\d+$`).test(word));
+    if (glued !== undefined) continue;
+    if (!taking.includes(name)) return false;
+    const given = value ?? rest[++at] ?? "";
+    if (!(MESSAGES.includes(name) ? isPlainMessage(given) : isPlain(given) || /^\d*$/.test(given)) || not?.test(given))
+      return false;
+  }
+  return true;
+};
+
+/** For a script of the project: no path out of it, no text, and no option that commonly takes a program. */
+const isScriptWord = (word: string): boolean =>
+  /^-{0,2}[\w@.,:+%^=/*?[\]{}-]*$/.test(word) &&
+  !/(?:^|[=/])\.\.(?:\/|$)|^\/|=[/~]/.test(word) &&
+  !/^-(?:e|c|p|r)$|^--?(?:eval|exec|print|require|import|loader|config|shell|command)\b/.test(word);
+
 type Running = {
-  /** Long options with their dashes. Cut short they count as well, since many programs take them so. */
-  readonly long?: string;
-  /** The same where their value is a path; a plain word names something that the program brings along. */
-  readonly files?: string;
-  /** Letters of short options, also behind another letter and with a value glued to them. */
+  readonly long: readonly string[];
   readonly short?: string;
-  /** Any other word. */
   readonly words?: RegExp;
 };
 
-const MAKE: Running = {
-  long: "--eval --file --makefile --include-dir --directory",
-  short: "fICE",
-  words: /^\w+[:+?]?=/,
-};
-const NPM: Running = {
-  long:
-    "--node-options --script-shell --prefix --userconfig --globalconfig --shell --init-module --git --editor --viewer " +
-    "--registry --dir --cwd --use-node-version",
-  short: "C",
-};
-const SCRIPTS: Running = {
-  long: "--node-option --outDir --outFile --declarationDir --tsBuildInfoFile --generateTrace --globalSetup --outputFile",
-  files:
-    "--config --rulesdir --resolve-plugins-relative-to --plugin --parser --format --output-file --require --import " +
-    "--loader --setupFiles --setupFilesAfterEnv --globalTeardown --transform --runner --testRunner --testEnvironment " +
-    "--reporter --reporters --resolver --root --rootDir",
-};
-const PYTHON: Running = {
-  long: "--python-executable --import-mode --override-ini --init-hook",
-  files: "--config --config-file --rootdir --confcutdir --basetemp --plugin --output --junit-xml --settings",
-};
+const known = (long: string, short = "", words?: RegExp): Running => ({
+  long: listOf(long),
+  short,
+  ...(words ? { words } : {}),
+});
 
-/** By program. */
+/** Commands that are not in the table: what is known to run or load something. Small letters, without dashes. */
 const RUNNING: Readonly<Record<string, Running>> = {
-  git: {
-    long: "--upload-pack --receive-pack --exec --config --config-env --template --open-files-in-pager",
-    words: /::/,
-  },
-  make: MAKE,
-  gmake: MAKE,
-  npm: NPM,
-  pnpm: NPM,
-  yarn: NPM,
-  npx: { ...NPM, long: `${NPM.long} --package --call`, short: "Cpc" },
-  go: { long: "-exec -toolexec -vettool -overlay -modfile -pkgdir", words: /extld/ },
-  cargo: { long: "--config --manifest-path --target-dir --out-dir --artifact-dir", short: "Z" },
-  docker: {
-    long: "--config --host --context --build-context --output --secret --ssh",
-    short: "H",
-    words: /^(?:[/~]|\.\.)/,
-  },
-  kubectl: {
-    long: "--kubeconfig --server --token --as --raw",
-    short: "s",
-    words: /^secrets?(?:[/.,]|$)|,secrets?(?:,|$)/,
-  },
-  terraform: { long: "-chdir -plugin-dir -config -backend-config -generate-config-out" },
-  just: {
-    long: "--shell --shell-arg --justfile --working-directory --set --dotenv-path --command --chooser",
-    short: "fdc",
-  },
-  mvn: {
-    long: "--settings --global-settings --file --toolchains",
-    short: "sfgt",
-    words: /^-D(?:maven\.ext|java\.|exec\.)/,
-  },
-  gradle: { long: "--init-script --include-build --project-dir --build-file --settings-file", short: "Ipbc" },
-  dotnet: { long: "--property --test-adapter-path", words: /^[-/]p(?:roperty)?:/ },
-  poetry: { long: "--directory --project", short: "CP" },
-  uv: { long: "--with --with-editable --directory --project --config-file --index-url --find-links" },
-  pip: {
-    long: "--target --prefix --root --index-url --extra-index-url --find-links --python --config-settings",
-    short: "tif",
-  },
-  bundle: { long: "--gemfile --path" },
-  swift: { long: "--package-path --scratch-path --toolchain --sdk" },
-  bazel: { long: "--run_under --override_repository --workspace_status_command --package_path --shell_executable" },
-  mix: { long: "--require --eval", short: "re" },
-  ...Object.fromEntries("tsc biome prettier".split(" ").map((name) => [name, SCRIPTS])),
-  eslint: { ...SCRIPTS, short: "cfo" },
-  jest: { ...SCRIPTS, short: "c" },
-  vitest: { ...SCRIPTS, short: "cr" },
-  mocha: { ...SCRIPTS, short: "rR" },
-  pytest: { ...PYTHON, short: "pco" },
-  ...Object.fromEntries("ruff mypy black flake8".split(" ").map((name) => [name, PYTHON])),
-  shellcheck: { files: "--rcfile --source-path", short: "P" },
-  rubocop: { long: "--require", files: "--config --plugin --format --out", short: "rco" },
-  rspec: { long: "--require --options", files: "--format --out --default-path", short: "rIO" },
-  ctest: {
-    long: "--build-and-test --script --build-makeprogram --launch",
-    files: "--test-dir --output-log",
-    short: "SO",
-  },
+  git: known("upload-pack receive-pack exec config config-env template open-files-in-pager", "", /::/),
+  make: known("eval file makefile include-dir directory", "fICE", /^[\w.]+\s*(?:[:+?!]|::|:::)?=/),
+  npm: known("node-options script-shell prefix userconfig globalconfig shell init-module git editor viewer registry"),
+  pnpm: known("node-options script-shell prefix dir config shell"),
+  yarn: known("cwd node-options script-shell"),
+  go: known("exec toolexec vettool overlay modfile pkgdir c o ldflags"),
+  cargo: known("config manifest-path target-dir out-dir artifact-dir", "Z"),
+  docker: known("config host context build-context output secret ssh volume mount privileged", "Hv"),
+  kubectl: known("kubeconfig server token as raw", "s", /secret/i),
+  just: known("shell shell-arg justfile working-directory set dotenv-path command chooser", "fdc"),
+  mvn: known("settings global-settings file toolchains", "sfgt", /^-D(?:maven\.ext|java|exec\.|argline)/i),
+  gradle: known("init-script include-build project-dir build-file settings-file", "Ipbc", /jvmargs|javaagent/i),
+  dotnet: known("property test-adapter-path", "", /^[-/]p(?:roperty)?:/i),
+  bazel: known("run_under override_repository workspace_status_command package_path shell_executable action_env"),
+  mix: known("require eval", "re"),
 };
-
-const namesIn = (list = ""): readonly string[] => list.split(" ").filter((name) => name !== "");
 
 /** So much of a long option has to be there before it can be told from others. */
-const SHORTEST = 4;
+const SHORTEST = 2;
 
-const isOneOf = (names: readonly string[], name: string): boolean =>
-  names.some((long) => name === long || (name.length >= SHORTEST && long.startsWith(name)));
-
-/** The words that a rule's `:*` stands for: is one of them more than that? */
-export const goesBeyond = (program: string, words: readonly string[]): boolean => {
-  const running = Object.hasOwn(RUNNING, program) ? RUNNING[program] : undefined;
-  if (!running) return false;
-  const end = words.indexOf("--");
-  const own = end < 0 ? words : words.slice(0, end);
-  const [long, files] = [namesIn(running.long), namesIn(running.files)];
-  return own.some((word, at) => {
-    if (running.words?.test(word)) return true;
+const goesBeyond = ({ long, short = "", words }: Running, rest: readonly string[]): boolean => {
+  const end = rest.indexOf("--");
+  return (end < 0 ? rest : rest.slice(0, end)).some((word) => {
+    if (words?.test(word)) return true;
     if (!/^-./.test(word)) return false;
-    const [name = word, value = own[at + 1] ?? ""] = word.split(/=(.*)/s);
-    if (isOneOf(long, name) || (isOneOf(files, name) && /[./~]/.test(value))) return true;
-    return hasLetter(word, running.short ?? "");
+    // Some programs take any case, `_` for `-`, and one dash for two.
+    const name = (word.split("=", 1)[0] ?? word).replace(/^-+/, "").toLowerCase();
+    const plain = name.replaceAll("_", "-");
+    const isLong = long.some(
+      (one) => one === name || one === plain || (plain.length >= SHORTEST && one.startsWith(plain)),
+    );
+    const letters = /^-([a-zA-Z]+)/.exec(word)?.[1]?.replace(/[DP].*$/, "") ?? ""; // `-Dname` is a property
+    return isLong || [...letters].some((letter) => short.includes(letter));
   });
 };
 
-/** `-C dir`, `-Cdir`, `-kC dir`. What is longer is a value behind the first letter. */
-const hasLetter = (word: string, letters: string): boolean => {
-  const cluster = /^-([a-zA-Z]+)/.exec(word)?.[1] ?? "";
-  return [...(cluster.length > 3 ? cluster.slice(0, 1) : cluster)].some((letter) => letters.includes(letter));
+/** May these words follow those of a rule that ends in `:*`? A rule for other words than those of the table is one that a
+ *  person wrote. */
+export const coversRest = (words: readonly string[], rest: readonly string[]): boolean => {
+  const found = commandOf(words);
+  if (found?.words === words.length) return coveredBy(found.command, rest);
+  const program = words[0] ?? "";
+  const running = Object.hasOwn(RUNNING, program) ? RUNNING[program] : undefined;
+  return running === undefined || !goesBeyond(running, rest);
 };

@@ -250,69 +250,100 @@ test("a rule that ends in a star covers no file with keys that its own text does
 
 test("what follows an allowed command is no option by which its program runs or writes something else", () => {
   const rules = [
-    "git fetch",
-    "make build",
-    "go test",
-    "cargo test",
-    "npm test",
-    "tsc",
-    "eslint",
-    "gradle test",
-    "kubectl get",
+    ...[
+      "git fetch",
+      "make build",
+      "go test",
+      "go build",
+      "cargo test",
+      "npm test",
+      "npm run x",
+      "tsc",
+      "eslint",
+      "jest",
+    ],
+    ...[
+      "kubectl get",
+      "git commit",
+      "pytest",
+      "gradle test",
+      "mvn test",
+      "git push",
+      "docker build",
+      "make",
+      "git add",
+    ],
   ];
-  const context = contextOf({
-    allow: [...rules, "docker build", "git push", "pytest"].map((words) => `Bash(${words}:*)`),
-  });
-  const kinds = (texts: readonly string[]): readonly string[] =>
-    texts.filter((text) => decideBash(text, context).kind !== "allow");
+  const context = contextOf({ allow: rules.map((words) => `Bash(${words}:*)`) });
   const asked = [
     ...[
       "git fetch --upload-pack='touch x;' .",
       "git fetch --upl=x .",
+      "git fetch https://example.com/x",
+      "git fetch 'ext::sh'",
+    ],
+    ...[
       "make build --eval='$(shell x)'",
       "make build SHELL=/tmp/x",
+      "make build 'X!=touch x'",
+      "make build '.SHELLFLAGS=-c x'",
     ],
+    ...["make build -kkkE x", "make build -kssf x", "make build -fx", "make SHELL=x", "make 'X!=y'", "make -kf x"],
+    ...["go test -exec 'sh -c id' ./...", "go test --exec x", "go build -o /home/ann/x", "go build --toolexec x"],
     ...[
-      "go test -exec 'sh -c id' ./...",
       "cargo test --config 'build.rustc-wrapper=\"/tmp/x\"'",
       "npm test --script-shell=/tmp/x",
+      "npm test --script_shell=x",
     ],
     ...[
-      "npm test --node-options='--require /tmp/x.js'",
-      "tsc --outDir /home/ann",
-      "eslint --rulesdir /tmp/x",
-      "eslint -c x.js",
+      "npm test --Script-Shell=x",
+      "npm test -script-shell=x",
+      "npm run x -- -e 'code'",
+      "npm run x -- --config=/tmp/x",
     ],
+    ...["tsc --outDir /home/ann", "tsc --outdir x", "eslint --rulesdir /tmp/x", "eslint -c x.js", "jest --config x.js"],
+    ...["gradle test -I /tmp/x.gradle", "gradle test -qqqI x", "mvn test -qBXf x", "mvn test -DargLine=-javaagent:x"],
     ...[
-      "gradle test -I /tmp/x.gradle",
       "kubectl get --kubeconfig=./x pods",
       "kubectl get secrets -A",
-      "docker build -t x /home/ann",
+      "kubectl get pods,Secret",
+      "docker build -v/:/x .",
     ],
-    ...["make build -fx", "git push 'ext::sh -c x' main", "pytest -p x"],
+    ...["pytest -p x", "pytest -xvsp evil", "git push --exec=x", "git push --receive-pack=x origin"],
   ];
-  assert.deepEqual(kinds(asked), asked);
+  const isAllowed = (text: string): boolean => decideBash(text, context).kind === "allow";
+  assert.deepEqual(asked.filter(isAllowed), []);
   const everyday = [
     ...[
       "git fetch --all --prune",
       "git fetch origin main",
       "git push -u origin main",
       "make build -j8",
-      "go test ./... -run X -v",
+      "make build install",
     ],
     ...[
-      "cargo test --all -- --nocapture",
-      "npm test -- --config x.js",
+      "go test ./... -run X -v",
+      "cargo test --all -p x",
+      "npm test -- --watch src/a.test.ts",
+      "npm run x -- --mode=prod",
+    ],
+    ...[
       "tsc -p tsconfig.build.json --noEmit",
       "eslint --fix src",
+      "kubectl get pods -o yaml -n x",
+      "docker build -t x .",
     ],
     ...[
-      "gradle test --info",
-      "kubectl get pods -o yaml",
-      "docker build -t x .",
-      "pytest -q tests -k name",
+      "pytest -q tests -k 'a and b'",
       "pytest -x -vv",
+      "git commit -m 'Fix: it (all)'",
+      "git commit -am x",
+      "git add -p x",
     ],
+    ...["make -j8 all", "gradle test --info", "mvn test -DskipITs", "jest src -t 'a b'"],
   ];
-  assert.deepEqual(kinds(everyday), []);
+  assert.deepEqual(
+    everyday.filter((text) => !isAllowed(text)),
+    [],
+  );
 });
