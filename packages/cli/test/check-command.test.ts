@@ -167,8 +167,8 @@ test("a line that is none ends with its number", async () => {
     ['{"cmd": ["ls"]}', 'line 2: "cmd" must be a string'],
     ['{"cmd": "ls", "cwd": 1}', 'line 2: "cwd" must be a string'],
     ['{"cmd": "ls", "cwd": null}', 'line 2: "cwd" must be a string'],
-    ['{"cmd": "ls", "cmd": "rm x"}', 'line 2: the key "cmd" stands twice'],
-    ['{"cmd": "ls", "cwd": "/", "c\\u0077d": "/usr"}', 'line 2: the key "cwd" stands twice'],
+    ['{"cmd": "ls", "cmd": "rm x"}', 'line 2: the key "cmd" is given twice'],
+    ['{"cmd": "ls", "cwd": "/", "c\\u0077d": "/usr"}', 'line 2: the key "cwd" is given twice'],
   ] as const) {
     const failed = run({ words: [], input: ['{"cmd": "ls"}', line] });
     await assert.rejects(failed, (error: unknown) => {

@@ -67,7 +67,7 @@ test("one answer a call, in order, and nothing is written", async () => {
   );
   assert.deepEqual(Object.keys(answers[0] ?? {}), ["allowed", "reason"]);
   assert.match(answers[1]?.reason ?? "", /^out is a link, and links are not followed$/);
-  assert.match(answers[10]?.reason ?? "", /stands twice/);
+  assert.match(answers[10]?.reason ?? "", /is given twice/);
 });
 
 test("--write does what the tools do", async () => {

@@ -1,7 +1,7 @@
-/** Does a command fall under a Bash rule?
- *  Invariant: two readings of one rule. To allow, the words must be exactly those of the rule, with nothing computed,
- *  set or redirected around them. To ask or deny, it is enough that the command could run what the rule names, anywhere
- *  in the text; a text that cannot be read falls under every such rule.
+/** Does a command match a Bash rule?
+ *  Invariant: one rule is read in two ways. To allow, the words must be exactly those of the rule, with nothing computed, set or
+ *  redirected around them. To ask or deny, it is enough that the command could run what the rule names, anywhere in the text; a
+ *  text that cannot be parsed matches every such rule.
  *  Elsewhere: where a command could start (programs-with-programs.ts), rules of other tools (rules.ts). */
 
 import { programOf, type Start, type Starts } from "./programs-with-programs.ts";
@@ -17,16 +17,16 @@ import {
 } from "./shell-words.ts";
 
 export type BashPattern = {
-  /** The words of the command. ANY_WORD stands for one word; to allow, only for one that is no option. */
+  /** The words of the command. ANY_WORD stands for one word; to allow, only for one that is not an option. */
   readonly words: readonly string[];
   /** Further words may follow. */
   readonly more: boolean;
 };
 
-/** `*` as a word of a rule: a letter that nobody writes, so that a quoted star stays a star. */
+/** `*` as a word of a rule: a character that nobody writes, so that a quoted star stays a star. */
 const ANY_WORD = "\u{f0000}";
 
-/** The pattern in `Bash(…)`, or what is wrong with it. */
+/** The pattern in `Bash(…)`, or why it is invalid. */
 export const parseBashPattern = (text: string): BashPattern | string => {
   const ending = /(?::\*|\s\*)$/.exec(text);
   const body = text.slice(0, ending?.index ?? text.length);
@@ -45,14 +45,14 @@ export const parseBashPattern = (text: string): BashPattern | string => {
 
 // --- to allow ----------------------------------------------------------------------------------------------------------
 
-/** Joining descriptors and throwing output away change nothing. */
+/** Joining descriptors and discarding output have no effect on files. */
 const isHarmless = ({ operator, target }: ShellCommand["redirects"][number]): boolean => {
   const text = target?.text ?? "";
   if (operator === ">&") return /^[12]$/.test(text);
   return [">", ">>", "&>"].includes(operator) && text === "/dev/null";
 };
 
-/** Is the command exactly what the rule allows? */
+/** Whether the command is exactly what the rule allows. */
 export const allowsCommand = ({ words, more }: BashPattern, command: ShellCommand): boolean => {
   if (command.assignments.length > 0 || command.input.length > 0) return false;
   if (!command.redirects.every(isHarmless)) return false;
@@ -73,17 +73,17 @@ export const allowsCommand = ({ words, more }: BashPattern, command: ShellComman
   });
 };
 
-/** Whoever writes `git push * main` thinks of a name. An option (`--receive-pack=./evil`), a forced ref (`+main`) and an
- *  address that names a program (`ext::sh …`) do something else. */
+/** The author of `git push * main` means a name. An option (`--receive-pack=./evil`), a forced ref (`+main`) and an address
+ *  that names a program (`ext::sh …`) do something else. */
 const isPlainOperand = (text: string): boolean => text !== "" && !/^[-+]/.test(text) && !text.includes("::");
 
 // --- to ask or deny ------------------------------------------------------------------------------------------------------
 
-/** Could some part of the text run what the rule names? */
+/** Whether some part of the text could run what the rule names. */
 export const couldRun = (pattern: BashPattern, starts: Starts): boolean =>
   starts.kind === "unread" || starts.starts.some((start) => startsLike(pattern.words, start));
 
-/** Does the text name the rule's program outright, so that it is not only possible? */
+/** Whether the text names the rule's program literally, so that it is certain and not only possible. */
 export const namesProgram = (pattern: BashPattern, starts: Starts): boolean =>
   starts.kind === "starts" &&
   starts.starts.some((start) => {
@@ -91,7 +91,7 @@ export const namesProgram = (pattern: BashPattern, starts: Starts): boolean =>
     return head !== undefined && isLiteral(head) && startsLike(pattern.words, start);
   });
 
-/** The same for a text that runs as a plan: every program in it is known by its name, so that none is only possible. */
+/** The same for a text that runs as a plan, where every program is known by name. */
 export const runsAsPlanned = (pattern: BashPattern, starts: Starts, reading: ShellReading): boolean => {
   if (starts.kind === "starts") return namesProgram(pattern, starts);
   if (reading.kind === "unread") return true;
@@ -115,7 +115,7 @@ const startsLike = ([program = "", ...rest]: readonly string[], { words, at }: S
 
 const isOption = (text: string): boolean => /^-./.test(text);
 
-/** Operands in the rule's order; options and their values may stand between them. */
+/** Operands in the rule's order; options and their values may be in between. */
 const hasOperands = (wanted: readonly string[], words: readonly ShellWord[]): boolean => {
   let next = 0;
   for (let at = 0; at < words.length && next < wanted.length; at++) {
@@ -159,7 +159,7 @@ const LONG: Readonly<Record<string, string>> = {
   i: "--in-place",
 };
 
-/** `-f` for `--force`. Behind a letter of git that takes a value stands the value. */
+/** `-f` for `--force`. After a letter of git that takes a value comes the value. */
 const hasShortForm = (option: string, words: readonly ShellWord[], isGit: boolean): boolean => {
   const letters = SHORT[option] ?? "";
   return words.some(({ text }) => {
@@ -175,10 +175,10 @@ const forcesByName = (option: string, words: readonly ShellWord[]): boolean =>
   words.some(({ text }) => text === "push") &&
   words.some(({ text }) => /^\+/.test(text));
 
-/** Options count wherever they stand; letters count together or apart, in any order. */
+/** Options count in any position; letters count combined or separate, in any order. */
 const hasOption = (option: string, words: readonly ShellWord[]): boolean => {
   if (words.some(({ text }) => couldBe(text, option) || text.slice(0, option.length + 1) === `${option}=`)) return true;
-  // Programs take long options cut short, as long as it is clear which one is meant.
+  // Programs accept abbreviated long options if they are unambiguous.
   if (/^--./.test(option))
     return words.some(({ text }) => /^--\w/.test(text) && option.startsWith(text.split("=")[0] ?? text));
   const clusters = words.map(({ text }) => text).filter((text) => /^-[^-]/.test(text));

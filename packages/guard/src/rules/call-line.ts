@@ -1,9 +1,9 @@
-/** A tool call as one line of JSON, from scripts and tests: what was meant, or why it cannot be said.
- *  Invariant: a line that is no JSON object with a tool's name is malformed; one that could mean two things is a refusal.
- *  Elsewhere: reading the line (json-line.ts), what the arguments must look like (arguments.ts). */
+/** A tool call as one line of JSON, from scripts and tests: the call, or why the line does not name one.
+ *  Invariant: a line that is not a JSON object with a tool's name is malformed; one that could mean two things is a refusal.
+ *  Elsewhere: parsing the line and the shape of arguments (arguments.ts). */
 
+import { readJsonLine, shownName } from "./arguments.ts";
 import type { ToolCall } from "./call.ts";
-import { readJsonLine, shownName } from "./json-line.ts";
 
 export type CallLine =
   | { readonly kind: "call"; readonly call: ToolCall }
@@ -17,7 +17,7 @@ export const readCallLine = (line: string): CallLine => {
   const tool = read.fields.get("tool");
   if (typeof tool !== "string" || tool === "")
     return { kind: "malformed", reason: '"tool" must be the name of a tool' };
-  // A number or a word beside the call is somebody's note; a whole object could be meant as the arguments.
+  // A number or a string next to the call is ignored as a note; an object could be meant as the arguments.
   for (const [key, value] of read.fields)
     if (key !== "args" && typeof value === "object" && value !== null)
       return { kind: "refused", reason: `${shownName(key)} stands beside "args"; give only that` };

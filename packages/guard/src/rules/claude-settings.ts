@@ -1,7 +1,7 @@
-/** What of a project's `.claude/settings.json` counts here: its permission rules, in Claude Code's meaning.
- *  Invariant: rules that ask and deny are applied; rules that allow are offered, and applied only where the person has
- *  accepted them; nothing else is taken, and all that is not applied is named.
- *  Elsewhere: our own files (settings.ts), which layer may do what (policy.ts), who accepted (../trust). */
+/** Which parts of a project's `.claude/settings.json` apply here? Its permission rules, with the meaning they have in Claude Code.
+ *  Invariant: rules that ask and deny apply; rules that allow are offered, and apply only if the user has accepted them. Nothing
+ *  else is used, and everything that does not apply is reported.
+ *  Elsewhere: our own files (settings.ts), which layer may do what (policy.ts), what was accepted (../trust). */
 
 import { z } from "zod";
 import { acceptedRules, type LayerSettings } from "./policy.ts";
@@ -54,7 +54,7 @@ export const parseClaudeSettings = (text: string, source: SettingsSource): Setti
   return { kind: "settings", settings };
 };
 
-/** Variables are named one by one: who reads them here sees what a project tried to set. */
+/** Variables are reported one by one, so the user sees what a project tried to set. */
 const fieldsOf = (others: Readonly<Record<string, unknown>>): readonly string[] =>
   Object.entries(others).flatMap(([field, value]) => {
     if (field === "$schema") return [];
@@ -64,7 +64,7 @@ const fieldsOf = (others: Readonly<Record<string, unknown>>): readonly string[] 
 
 type RulePlace = { readonly list: RuleList; readonly source: SettingsSource };
 
-/** Tools that touch the same files under another name. To ask or deny, a rule for one speaks for all of them. */
+/** Tools that touch the same files under another name. To ask or deny, a rule for one applies to all of them. */
 const SAME_AS: Readonly<Record<string, string>> = {
   Grep: "Read",
   Glob: "Read",
@@ -74,12 +74,12 @@ const SAME_AS: Readonly<Record<string, string>> = {
   NotebookEdit: "Edit",
 };
 
-/** The rule, or why there is none. */
+/** The rule, or why it does not apply. */
 const readClaudeRule = (written: string, { list, source }: RulePlace): Rule | string => {
   const read = (text: string) => parseRule(text, { ...source, slash: "base", list, origin: source.name });
   const first = read(written);
   if (first.kind === "rule") return first.rule;
-  // Nobody has mistyped a tool that another program has.
+  // A tool that another program has is not a typing error.
   const reason = first.reason.slice(JSON.stringify(written).length + 1).replace(/; did you mean .*$/, "");
   if (list === "allow") return reason;
   for (const other of widened(written)) {
@@ -89,14 +89,14 @@ const readClaudeRule = (written: string, { list, source }: RulePlace): Rule | st
   return reason;
 };
 
-/** What a rule that we cannot read letter by letter stands for, where it tightens. */
+/** A broader rule for one that tightens and that we cannot express exactly. */
 const widened = (written: string): readonly string[] => {
   const [, tool = "", pattern = ""] = /^(\w+)\((.*)\)$/s.exec(written) ?? [];
   const same = SAME_AS[tool];
   if (same !== undefined) return [`${same}(${pattern})`];
-  // `Bash(curl*)` and `Bash(git push *--force*)`: all that begins with the words before the star.
+  // `Bash(curl*)` and `Bash(git push *--force*)`: everything that begins with the words before the star.
   if (tool === "Bash") return [`Bash(${pattern.replace(/(?<!\s)\s*\*.*$/s, "")}:*)`];
-  // `WebFetch(domain:*.example.com)`: a rule for a host that tightens speaks for all below it.
+  // `WebFetch(domain:*.example.com)`: a rule for a host that tightens applies to all its subdomains.
   if (tool === "WebFetch") return [`WebFetch(${pattern.replace(/^domain:\*\./, "domain:").toLowerCase()})`];
   return [];
 };

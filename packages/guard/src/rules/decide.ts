@@ -1,41 +1,40 @@
 /** May this call run? The one answer: allow, deny or ask.
- *  Invariant: total; deny rules come before the filter, before ask rules, before allow rules, before mode and built-in
- *  judgement; nothing that an allow rule, a mode or an answer says undoes a denial; an exception denies.
- *  Elsewhere: what rules mean (rules.ts), which count (policy.ts), what a command does (bash/), who is asked (../tasks). */
+ *  Invariant: total. Deny rules come before the filter, then ask rules, then allow rules, then mode and built-in judgement.
+ *  Nothing that an allow rule, a mode or an answer says undoes a denial; an exception denies.
+ *  Elsewhere: what rules mean (rules.ts), which apply (policy.ts), what a command does (bash/), who is asked (../tasks). */
 
 import { type ClassifyOptions, opensNoFile, type Verdict } from "../bash/index.ts";
 import { isPseudoPath, mayContainSecrets, partsBelow, protectedName } from "../paths/index.ts";
-import { toolNamed } from "./arguments.ts";
+import { ruleName, type Target, targetOf, toolNamed } from "./arguments.ts";
 import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
 import { type Decision, onlyReads, type ToolCall } from "./call.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
 import { type PathPattern, patternsBelow, speaksOfKeys } from "./path-rules.ts";
 import type { Mode, Policy } from "./policy.ts";
-import { planRules } from "./read-rules.ts";
+import { planRules } from "./policy.ts";
 import { allowsOne, type Matter, matches, matterOf, type PathTool, parseRule, type Rule } from "./rules.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
 import { suggestRule } from "./suggest.ts";
-import { ruleName, type Target, targetOf } from "./targets.ts";
 import { type Bearing, bearingOf, type Touched, touchedBy } from "./touched.ts";
 
 export type GuardContext = {
-  /** The session's mode now; it may differ from what the settings start with. */
+  /** The session's current mode; it may differ from the one in the settings. */
   readonly mode: Mode;
   readonly policy: Policy;
-  /** The workspace folders, absolute, as the kernel names them. The first is where relative paths start. */
+  /** The workspace folders, canonical. Relative paths are relative to the first. */
   readonly roots: readonly string[];
   readonly cwd?: string; // default: the first root
   readonly home?: string;
   readonly filter?: ToolFilter;
-  /** What a filter needs to know beside the classifier. */
+  /** What a filter needs in addition to the classifier. */
   readonly filterContext?: Omit<FilterContext, "classify">;
   readonly classify: (command: string, options?: ClassifyOptions) => Verdict;
-  /** The simple commands of a text; undefined where it is no plain list of them. */
+  /** The simple commands of a text; undefined if it is not a plain list of them. */
   readonly partsOf: (command: string) => readonly string[] | undefined;
-  /** Other names of a file, links followed; rules hold for each of them. */
+  /** Other names of a file, with links followed; rules apply to each of them. */
   readonly otherNames?: (path: string) => readonly string[];
-  /** Tools that the program around the session brought along and declared to only read. */
+  /** Tools that the embedding program provides and declares read-only. */
   readonly readingTools?: readonly string[];
   /** Who answers questions. */
   readonly asks: "person" | "parent" | "nobody";
@@ -48,11 +47,11 @@ export const decide = (call: ToolCall, context: GuardContext): Decision => {
   try {
     return settle(judge(call, context), call, context);
   } catch {
-    return deny("the call could not be judged, so it does not run");
+    return deny("the call could not be checked, so it does not run");
   }
 };
 
-/** With nobody to ask, a question is a denial that says which rule is missing. */
+/** If nobody can be asked, a question becomes a denial that names the missing rule. */
 const settle = (decision: Decision, call: ToolCall, context: GuardContext): Decision => {
   if (decision.kind !== "ask" || context.asks !== "nobody") return decision;
   const rule = decision.rule ?? exactRule(call, context);
@@ -60,8 +59,8 @@ const settle = (decision: Decision, call: ToolCall, context: GuardContext): Deci
   return deny(`${decision.reason}; there is nobody to ask, and ${missing}`);
 };
 
-/** The rule for this one command, or for a tool that the program brought along, where that would be heeded. It is not
- *  suggested to people, who would keep it. */
+/** The rule for this one command, or for a tool that the embedding program provides, if it would apply. It is not suggested
+ *  to people, who would keep it. */
 const exactRule = (call: ToolCall, context: GuardContext): string | undefined => {
   const { command } = call.args;
   const isCommand = toolNamed(call.tool) === "Bash";
@@ -86,7 +85,7 @@ type Question = {
   readonly bearing: ((pattern: PathPattern) => Bearing | undefined) | undefined;
   readonly verdict: Verdict | undefined;
   readonly context: GuardContext;
-  /** The tool that declares to do this, where it is not the call itself. */
+  /** The tool that declares this, if it is not the call itself. */
   readonly by?: string;
 };
 
@@ -96,7 +95,7 @@ const judge = (call: ToolCall, context: GuardContext): Decision => {
   return tightened([question, ...declared]) ?? loosened(question, declared);
 };
 
-/** The strictest answer of what says no or asks. */
+/** The strictest of the denials and questions. */
 const tightened = (questions: readonly Question[]): Decision | undefined => {
   const answers = questions.flatMap((question) => byRestriction(question) ?? []);
   return answers.find(({ kind }) => kind === "deny") ?? answers[0];
@@ -152,8 +151,8 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
   };
 };
 
-/** What a tool declares to touch, each as the call of ours that touches the same: the same rules hold for both. Filter and
- *  plan mode judge the call as a whole. */
+/** What a tool declares to touch, each as the built-in call that touches the same, so that the same rules apply to both.
+ *  Filter and plan mode judge the call as a whole. */
 const declaredIn = ({ call: { tool, touches = {} }, context }: Question): readonly Question[] => {
   const { filter: _filter, mode, ...unfiltered } = context;
   const inner = { ...unfiltered, mode: mode === "plan" ? ("default" as const) : mode };
@@ -169,7 +168,7 @@ const declaredIn = ({ call: { tool, touches = {} }, context }: Question): readon
   ].map((call) => ({ ...prepare(call, inner), by: tool }));
 };
 
-/** A tool that touches a whole folder may come to a file in it that a rule is about, and nobody but a person can tell. */
+/** A tool that touches a whole folder may reach a file in it that a rule is about; only a person can decide that. */
 const byRuleBelow = ({ call, matters, context, by }: Question): Decision | undefined => {
   const { file_path: path } = call.args;
   if (by === undefined || typeof path !== "string" || !path.endsWith("/")) return undefined;
@@ -181,7 +180,11 @@ const byRuleBelow = ({ call, matters, context, by }: Question): Decision | undef
       matters.flatMap(namesOf).some((names) => patternsBelow(form.pattern, names).length > 0),
   );
   if (!rule) return undefined;
-  return { kind: "ask", reason: `${by}: ${path} holds files of ${rule.text} (${rule.origin})`, notes: [] };
+  return {
+    kind: "ask",
+    reason: `${by}: ${path} contains files that ${rule.text} is about (${rule.origin})`,
+    notes: [],
+  };
 };
 
 const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): Touched =>
@@ -190,10 +193,10 @@ const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): 
 const hasPathRules = ({ policy }: GuardContext): boolean =>
   [...policy.deny, ...policy.ask].some(({ form }) => form.kind === "path");
 
-/** With more words than this nobody can tell in time what each of them leads to. */
+/** With more words than this, resolving each of them would take too long. */
 const MOST_RESOLVED = 200;
 
-/** Rules hold for what a link leads to as well. Where no rule is about paths, nothing is looked up. */
+/** Rules apply to the target of a link as well. If no rule is about paths, nothing is looked up. */
 const withOtherNames = (touched: Touched, context: GuardContext): Touched => {
   const { otherNames } = context;
   if (!otherNames || !hasPathRules(context)) return touched;
@@ -230,7 +233,7 @@ const byTightening = (question: Question, list: "deny" | "ask"): Decision | unde
   return undefined;
 };
 
-/** What runs as a plan runs no program that it does not name. */
+/** A plan runs no program that it does not name. */
 const isOnlyPossible = ({ verdict, reading, matters: [matter] }: Question, { form }: Rule): boolean =>
   form.kind === "bash" &&
   verdict?.verdict === "read-only" &&
@@ -238,13 +241,13 @@ const isOnlyPossible = ({ verdict, reading, matters: [matter] }: Question, { for
   matter?.starts !== undefined &&
   !runsAsPlanned(form.pattern, matter.starts, reading);
 
-/** Where a denied file is only possible and not named, a person can tell. */
+/** If a denied file is only possible and not named, a person decides. */
 const byDeniedPaths = (question: Question): Decision | undefined => {
   const rule = question.context.policy.deny.find((denied) => pathBearing(denied, question) !== undefined);
   return rule && ask(question, `the command might come to a file that ${rule.text} (${rule.origin}) denies`, false);
 };
 
-/** A rule about reading holds for every command, one about writing for those that may write. */
+/** A rule about reading applies to every command, a rule about writing to those that may write. */
 const pathBearing = ({ form }: Rule, { bearing, verdict }: Question): Bearing | undefined => {
   if (!bearing || form.kind !== "path" || (form.tool !== "Read" && verdict?.verdict === "read-only")) return undefined;
   return bearing(form.pattern);
@@ -265,7 +268,7 @@ const byFilter = ({ call, context }: Question): Decision | undefined => {
   return verdict.allowed ? undefined : deny(verdict.reason);
 };
 
-/** By what it touches, or in one word where it does not say. */
+/** Named by what it touches, or by its tool if it does not declare that. */
 const declaredToRead = ({ tool, touches }: ToolCall, { readingTools = [] }: GuardContext): boolean =>
   touches ? onlyReads(touches) : readingTools.includes(tool);
 
@@ -299,7 +302,7 @@ const byProtection = (question: Question): Decision | undefined => {
   return undefined;
 };
 
-/** The home folder by all its names. */
+/** The home folder under all its names. */
 const homesOf = ({ home, otherNames }: GuardContext): readonly string[] =>
   home === undefined ? [] : [home, ...(otherNames?.(home) ?? [])];
 
@@ -310,7 +313,7 @@ const namesOf = ({ target }: Matter): readonly (readonly string[])[] => (target.
 // --- rules and judgement that allow --------------------------------------------------------------------------------------
 
 const byReading = ({ target, verdict, touched, context }: Question): Decision | undefined => {
-  if (target.kind === "own") return allow("concerns only the agent itself");
+  if (target.kind === "own") return allow("affects only the agent itself");
   if (verdict?.verdict !== "read-only") return undefined;
   const hiddenFiles = touched ? withheldIn(touched, context) : [];
   const rules = planRules(context.policy);
@@ -322,8 +325,8 @@ const byReading = ({ target, verdict, touched, context }: Question): Decision | 
   return { kind: "allow", reason: verdict.reason, plan };
 };
 
-/** Where git shows files, it runs without those that rules name. The top of the repository is the folder that git runs in,
- *  or one between it and the workspace. */
+/** If git shows files, those that rules name are hidden from it. The top of the repository is the folder that git runs in, or
+ *  one between it and the workspace. */
 const withheldIn = ({ shown }: Touched, { policy, roots }: GuardContext): readonly string[] => {
   const tops = shown.flatMap((names) => {
     const below = namesBelow(names, roots)?.length ?? 0;
@@ -339,7 +342,7 @@ const byAllowing = (question: Question): Decision | undefined => {
   const { matters, context } = question;
   const homes = homesOf(context);
   const isKey = matters.flatMap(pathOf).some((path) => mayContainSecrets(path, homes));
-  // What a star happens to cover was not thought of by whoever wrote the rule.
+  // The author of the rule did not think of what a star happens to cover.
   const covers = ({ form }: Rule): boolean => !isKey || form.kind !== "path" || speaksOfKeys(form.pattern, homes);
   const rule = context.policy.allow.find(
     (candidate) => covers(candidate) && matters.every((matter) => matches(candidate, matter)),
@@ -353,7 +356,7 @@ const byAllowing = (question: Question): Decision | undefined => {
 /** A command with its own part of the text. */
 type ReadPart = { readonly command: ShellCommand; readonly part: string };
 
-/** Both readings of the text, the rules' and the classifier's, must find the same commands; undefined where they do not. */
+/** The commands, if the rules' parser and the classifier find the same ones; otherwise undefined. */
 const readAlike = ({ target, reading, context }: Question): readonly ReadPart[] | undefined => {
   if (target.kind !== "command" || reading?.kind !== "read") return undefined;
   if (reading.definesFunction || reading.evaluatesUnseen) return undefined;
@@ -373,8 +376,8 @@ const isAlike = ({ command: { words }, part }: ReadPart): boolean => {
   );
 };
 
-/** Every command of the text falls under some allow rule, or opens no file; at least one falls under a rule. The text runs
- *  in a plain shell: that a part of it would only read as a plan, which is looked at as it runs, does not count. */
+/** Every command of the text matches an allow rule or opens no file, and at least one matches a rule. The text runs in a plain
+ *  shell, so it does not count that a part of it would be read-only as a plan, which is checked while it runs. */
 const allowedTogether = (question: Question): string | undefined => {
   const { context } = question;
   const used = new Set<string>();
@@ -384,13 +387,13 @@ const allowedTogether = (question: Question): string | undefined => {
     return rule !== undefined || commandOpensNothing(command, part, context);
   };
   const read = readAlike(question);
-  // Where the second folder lies depends on whether the first is there.
+  // Where the second folder is depends on whether the first one exists.
   const moves = read?.filter(({ command }) => command.words[0]?.text === "cd").length ?? 0;
   const covered = moves < 2 && read?.every(isCovered);
   return covered && used.size > 0 ? [...used].join(", ") : undefined;
 };
 
-/** Going elsewhere is harmless only inside the workspace, since other parts then run there. */
+/** Changing the folder is harmless only inside the workspace, because later commands then run there. */
 const commandOpensNothing = (
   command: ShellCommand,
   part: string,
@@ -412,15 +415,15 @@ const commandOpensNothing = (
   return judged.verdict === "read-only" && opensNoFile(judged.plan);
 };
 
-/** A tool that declares what it touches is allowed where each of these is; undefined where it declares nothing. A command
- *  of its own runs as text and not as a plan of ours, so that it only reads does not count. */
+/** A tool that declares what it touches is allowed if all of that is allowed; undefined if it declares nothing. A command that
+ *  it runs is text and not a plan of ours, so being read-only does not count. */
 const byDeclared = ({ call, target }: Question, declared: readonly Question[]): Decision | undefined => {
   if (!call.touches || target.kind !== "unknown") return undefined;
   const answers = declared.map((part) => {
     if (part.target.kind === "command") return ask(part, `runs ${part.target.command}`, false);
     return byAllowing(part) ?? byKind(part);
   });
-  return answers.find(({ kind }) => kind !== "allow") ?? allow("what it declares to touch is allowed");
+  return answers.find(({ kind }) => kind !== "allow") ?? allow("everything that it declares to touch is allowed");
 };
 
 /** What the tool itself is about. */

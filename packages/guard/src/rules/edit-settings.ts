@@ -1,7 +1,6 @@
-/** Changing one value in the text of a settings file. Pure.
- *  Invariant: comments, order and every other value of the file stay as they are; a file that is not valid JSON is not
- *  changed.
- *  Elsewhere: which file, and writing it (the command line), whether the new text is valid (settings.ts). */
+/** Changes one value in the text of a settings file. Pure.
+ *  Invariant: comments, order and all other values of the file stay as they are; a file that is not valid JSON is not changed.
+ *  Elsewhere: choosing and writing the file (the command line), whether the new text is valid (settings.ts). */
 
 import { applyEdits, findNodeAtLocation, getNodeValue, modify, type ParseError, parseTree } from "jsonc-parser";
 

@@ -1,8 +1,8 @@
-/** Does bash evaluate a text in a command that could itself run a command? `[[ $x -eq 1 ]]` computes what x holds, and
- *  computing `a[$(git push)]` runs git. The same goes for every name of a variable that a builtin takes, for `${!x}`,
- *  `${x@P}` and variables declared as numbers.
- *  Invariant: errs towards "could": only numbers, names, operators, and variables that hold such are taken for harmless.
- *  Elsewhere: what words and variables could hold (variable-values.ts), builtins (evaluating-builtins.ts). */
+/** Does bash evaluate a text in a command that could itself run a command? `[[ $x -eq 1 ]]` evaluates what x contains, and
+ *  evaluating `a[$(git push)]` runs git. The same applies to every variable name that a builtin takes, to `${!x}`, `${x@P}` and
+ *  to variables declared as numbers.
+ *  Invariant: errs towards "could": only numbers, names, operators, and variables that contain such count as harmless.
+ *  Elsewhere: what words and variables could contain (variable-values.ts), builtins (evaluating-builtins.ts). */
 
 import type { Assignment, Command, SyntaxNode, Word, WordPart } from "unbash";
 import { takeBuiltin } from "./evaluating-builtins.ts";
@@ -22,18 +22,18 @@ import {
   valueFrom,
 } from "./variable-values.ts";
 
-/** What a text evaluates and sets, gathered node by node. */
+/** What a text evaluates and sets, collected node by node. */
 export class Evaluated {
-  /** Some evaluated text is surely unseen. */
+  /** Some evaluated text is certainly not visible. */
   #isUnseen = false;
-  /** The text may set variables whose names cannot be told. */
+  /** The text may set variables whose names are unknown. */
   #isAnySet = false;
   readonly #settings = new Map<string, { level: Level; readonly names: Set<string> }>();
   readonly #arrays = new Set<string>();
   readonly #elements: { readonly name: string; readonly value: Value }[] = [];
   readonly #wanted: { readonly value: Value; readonly most: Level }[] = [];
 
-  /** Whatever this holds is evaluated, and must not be more than that. */
+  /** The contents are evaluated, and must be harmless. */
   want(value: Value, most: Level): void {
     if (value.level > most) this.#isUnseen = true;
     else if (value.names.length > 0) this.#wanted.push({ value, most });
@@ -55,12 +55,12 @@ export class Evaluated {
     this.#isAnySet = true;
   }
 
-  /** An expression, or the index of an array: its names are looked up, and what they hold is computed in turn. */
+  /** An expression, or the index of an array: its names are looked up, and their values are evaluated in turn. */
   wantExpression(pieces: readonly Piece[]): void {
     this.want(joined(pieces.map((piece) => (piece.kind === "text" ? namesIn(piece.text) : piece.value))), NUMBER);
   }
 
-  /** The name of a variable, perhaps with an index; it is set to `value` where there is one. */
+  /** The name of a variable, perhaps with an index; it is set to `value` if there is one. */
   wantName(pieces: readonly Piece[], value?: Value): void {
     const text = pieces.map((piece) => (piece.kind === "text" ? piece.text : "")).join("");
     const isComputed = pieces.some(({ kind }) => kind === "computed");
@@ -71,7 +71,7 @@ export class Evaluated {
     else if (name !== undefined && value) this.set(name, value);
   }
 
-  /** One node of the text; its children are taken one by one too. */
+  /** One node of the text; its children are visited separately. */
   take(node: SyntaxNode): void {
     switch (node.type) {
       case "Command":
@@ -81,7 +81,7 @@ export class Evaluated {
         this.takeAssignment(node);
         break;
       case "Word":
-        // A descriptor in a variable, or a setting, that the parser took for a plain word.
+        // A descriptor in a variable, or an assignment, that the parser read as a plain word.
         if (/^\{\w+\[.*\]\}$|^\w+\[.*\]\+?=/s.test(node.text) && /['"$`\\]/.test(node.text)) this.#isUnseen = true;
         return;
       case "ArithmeticWord":
@@ -156,13 +156,13 @@ export class Evaluated {
       case "Unknown":
         this.#isUnseen = true;
     }
-    // What x names is looked up as a variable, index and all.
+    // The value of x is looked up as a variable, including its index.
     if (prefix === "!" && !isWhole && operation?.type !== "Names") {
       this.want(valueFrom(piecesOf({ parts: [plainExpansion(parameter)], value: "" })), PLAIN);
     }
   }
 
-  /** Whether something could run that is nowhere to be seen, and what variables hold for texts inside this one. */
+  /** Whether something invisible could run, and what the variables contain for texts inside this one. */
   settle(outer: Levels): { readonly evaluatesUnseen: boolean; readonly levels: Levels } {
     for (const { name, value } of this.#elements) if (this.#arrays.has(name)) this.want(value, PLAIN);
     for (const name of NUMBERS_OF_BASH) {
@@ -179,7 +179,7 @@ export class Evaluated {
 
 const GIVEN: Value = { level: UNSEEN, names: [] };
 
-/** Variables that are numbers to bash from the start: what is put into them is computed. */
+/** Variables that bash always treats as numbers, so that it evaluates what is assigned to them. */
 const NUMBERS_OF_BASH =
   "RANDOM SRANDOM HISTCMD OPTIND SECONDS LINENO BASHPID EPOCHSECONDS BASH_SUBSHELL UID EUID PPID".split(" ");
 
@@ -192,7 +192,7 @@ const plainExpansion = (parameter: string): WordPart => ({
   text: `$${parameter}`,
 });
 
-/** The variables that a text names when it is computed. */
+/** The variables that a text names when it is evaluated. */
 const namesIn = (text: string): Value => {
   if (/[$`\\'"\0]/.test(text)) return GIVEN;
   return { level: NUMBER, names: text.match(/[A-Za-z_]\w*/g) ?? [] };
@@ -204,7 +204,7 @@ const withoutName = ([first, ...rest]: readonly Piece[]): readonly Piece[] => {
   return [{ kind: "text", text: first.text.replace(/^\w+(?=\[)/, "") }, ...rest];
 };
 
-/** In expressions the parser leaves `$x` and `${x}` as they stand. */
+/** In expressions, the parser leaves `$x` and `${x}` as they are. */
 const expandedIn = (text: string): readonly Piece[] => {
   const pieces = text.split(/(\$\w+|\$\{\w+\}|\$[#?!$-])/);
   return pieces.flatMap((piece, at): readonly Piece[] =>

@@ -1,18 +1,17 @@
-/** Builtins that evaluate what they are given: as an expression, as the name of a variable with an index, or as a text
- *  to expand.
+/** Builtins that evaluate their arguments: as an expression, as the name of a variable with an index, or as a text to expand.
  *  Invariant: a word that could be an option counts as one.
- *  Elsewhere: evaluation outside builtins (evaluated.ts), what words could hold (variable-values.ts), programs that run
+ *  Elsewhere: evaluation outside builtins (evaluated.ts), what words could contain (variable-values.ts), programs that run
  *  others (programs-with-programs.ts). */
 
 import type { Assignment, Word } from "unbash";
 import { literalOf, NUMBER, type Piece, PLAIN, piecesOf, UNSEEN, type Value, valueFrom } from "./variable-values.ts";
 
-/** What is told of the words of a builtin. */
+/** What is reported about the words of a builtin. */
 export type Evaluations = {
   readonly want: (value: Value, most: typeof NUMBER | typeof PLAIN) => void;
   readonly wantExpression: (pieces: readonly Piece[]) => void;
   readonly wantName: (pieces: readonly Piece[], value?: Value) => void;
-  /** A text that becomes the elements of this variable, should it be an array. */
+  /** A text that becomes the elements of this variable, if it is an array. */
   readonly wantElements: (name: string, value: Value) => void;
   readonly set: (name: string, value: Value) => void;
   readonly setAny: () => void;
@@ -35,13 +34,13 @@ const VALUED: Readonly<Record<string, string>> = {
 /** The words of a command whose name may be a builtin's. */
 export const takeBuiltin = (words: readonly (Word | Assignment)[], into: Evaluations): void => {
   const all = words.map((word) => (word.type === "Word" ? piecesOf(word) : []));
-  // `command` and `builtin`, with their options, change nothing of what follows.
+  // `command` and `builtin`, with their options, do not change what follows.
   const at = all.findIndex((pieces) => !/^(?:command|builtin|-.*)$/s.test(literalOf(pieces) ?? ""));
   const program = literalOf(all[at] ?? []);
   const args = all.slice(at + 1);
   const rest = words.slice(at + 1);
   args.forEach((pieces, index) => {
-    // What stands behind `-c` is a text with settings of its own.
+    // After `-c` comes a text with assignments of its own.
     if (program !== "let" && !/^-\w*c$/.test(literalOf(args[index - 1] ?? []) ?? "")) takeSetting(pieces, into);
   });
   switch (program) {
@@ -88,7 +87,7 @@ export const takeBuiltin = (words: readonly (Word | Assignment)[], into: Evaluat
 /** A text that could set variables. */
 const SETS = /=|\b(?:declare|export|for|getopts|local|mapfile|printf|read|readarray|readonly|select|typeset)\b/;
 
-/** `env n=5 …`, `export n=5`: a word that looks like a setting may be one. */
+/** `env n=5 …`, `export n=5`: a word that looks like an assignment may be one. */
 const takeSetting = (pieces: Pieces, into: Evaluations): void => {
   const { name, value } = splitSetting(pieces);
   const text = literalOf(name);
@@ -108,7 +107,7 @@ const splitSetting = (pieces: Pieces): { readonly name: Pieces; readonly value: 
 
 const BINARY = /^(?:==?|!=|<|>|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)|\]|\))$/;
 
-/** `-v` looks at a variable with its index. A word that is computed could be `-v`, unless its place says otherwise. */
+/** `-v` evaluates a variable with its index. A computed word could be `-v`, unless its position rules that out. */
 const takeTest = (args: readonly Pieces[], into: Evaluations): void => {
   args.forEach((pieces, at) => {
     const next = args[at + 1];
@@ -129,7 +128,7 @@ const textOf = (piece: Piece | undefined): string => (piece?.kind === "text" ? p
 type Arguments = {
   readonly options: readonly { readonly letter: string; readonly value: Pieces }[];
   readonly operands: readonly Pieces[];
-  /** Words that could be options with a name glued to them. */
+  /** Words that could be options with an attached name. */
   readonly doubtful: readonly Pieces[];
 };
 

@@ -1,6 +1,6 @@
 /** What may a run call at all? Filters narrow a fork or a sidecar while its tool list stays byte for byte the parent's.
- *  Invariant: a filter only says no more often than nobody; a denial tells the model what it may do instead; a filter
- *  that throws denies. Paths are judged by their text here.
+ *  Invariant: a filter can only deny more. A denial tells the model what it may do instead; a filter that throws denies. Paths
+ *  are judged by their text here.
  *  Elsewhere: reading arguments (arguments.ts), the real check of a path at its use (../files), asking people (decide.ts). */
 
 import { broadFolderProblem, normalizePath } from "../bash/index.ts";
@@ -11,18 +11,18 @@ import { onlyReads, type ToolCall } from "./call.ts";
 export type FilterVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
 
 export type FilterContext = {
-  /** What a bash command does; only "read-only" passes a filter that limits. */
+  /** What a bash command does; only "read-only" passes a restricting filter. */
   readonly classify: (command: string) => {
     readonly verdict: "read-only" | "write" | "unknown";
     readonly reason: string;
   };
-  /** Tools that are not ours and that whoever defined them declared to be reading ones. */
+  /** Tools that are not ours and that their definition declares read-only. */
   readonly readingTools?: readonly string[];
-  /** All names of the home folder, where some settings hold keys. Default: only usual places count as home. */
+  /** All names of the home folder, where some settings are secret. Default: only the usual locations count as home. */
   readonly homes?: readonly string[];
-  /** The calls that a tool which runs code would make; without them such a tool is denied. */
+  /** The calls that a code-running tool would make; without them, such a tool is denied. */
   readonly inner?: readonly ToolCall[];
-  /** Why the tree cannot be compared before and after the run; then nothing that could write may run. */
+  /** Why the tree cannot be compared before and after the run. If set, nothing that could write may run. */
   readonly unwatched?: string;
 };
 
@@ -30,9 +30,9 @@ export type FilterContext = {
 export type MemoryFolder = {
   /** Canonical. */
   readonly path: string;
-  /** All names it goes by: canonical, and as it was given. */
+  /** All paths of the folder: canonical, and as it was given. */
   readonly names: readonly string[];
-  /** Why it is no longer what it was when the filter was made. */
+  /** Why it is no longer the folder that the filter was created for. */
   readonly problem: () => string | undefined;
 };
 
@@ -50,7 +50,7 @@ const deny = (why: string, instead: string): FilterVerdict => ({
   reason: `${why.replace(/(?<![.\s])[.\s]+$/, "")}. ${instead}`,
 });
 
-/** Asks a filter; one that throws has not allowed anything. */
+/** Applies a filter; one that throws denies. */
 export const applyFilter = (filter: ToolFilter, call: ToolCall, context: FilterContext): FilterVerdict => {
   try {
     return filter(call, context);
@@ -61,7 +61,7 @@ export const applyFilter = (filter: ToolFilter, call: ToolCall, context: FilterC
 
 export const allowAll: ToolFilter = () => ALLOWED;
 
-/** Allowed where both allow; the first denial is told. */
+/** Allows what both allow; reports the first denial. */
 export const both = (first: ToolFilter, second: ToolFilter): ToolFilter => {
   const memory = first.memory ?? second.memory;
   const filter: ToolFilter = (call, context) => {
@@ -95,7 +95,7 @@ const judgeCommand = ({ subject = "" }: ReadArguments, context: FilterContext, i
   return verdict === "read-only" ? ALLOWED : deny(`this command is not provably read-only: ${reason}`, instead);
 };
 
-/** A tool that runs code is as harmless as the calls it makes, and nobody vouches for calls that are not named. */
+/** A tool that runs code is as harmless as the calls it makes; without a list of them it is denied. */
 const judgeInner = (filter: ToolFilter, context: FilterContext, instead: string): FilterVerdict => {
   const { inner, ...outer } = context;
   if (inner === undefined)
@@ -107,7 +107,7 @@ const judgeInner = (filter: ToolFilter, context: FilterContext, instead: string)
   return ALLOWED;
 };
 
-/** A tool that is not ours, by what it was declared as; undefined where it is ours, whatever anybody declares. */
+/** Judges a tool that is not ours by its declaration; undefined if it is ours, whatever is declared. */
 const judgeOthers = (call: ToolCall, context: FilterContext, instead: string): FilterVerdict | undefined => {
   const { tool, touches } = call;
   const { readingTools } = context;
@@ -122,7 +122,7 @@ const judgeOthers = (call: ToolCall, context: FilterContext, instead: string): F
 
 const MAY_READ = "Here you may only read: Read, Glob, Grep, and Bash for commands that change nothing";
 
-/** Reading tools, commands that only read, and the run's own notes about its work. */
+/** Allows reading tools, read-only commands, and the run's own notes about its work. */
 export const readOnly: ToolFilter = (call, context) => {
   const others = judgeOthers(call, context, MAY_READ);
   if (others) return others;
@@ -152,8 +152,8 @@ const judgeWriting = (folders: readonly string[], { subject }: ReadArguments): s
   return protectedName(inside.below);
 };
 
-/** Reading tools, commands that only read, and Write and Edit inside one folder. `folders`: all absolute names that the one
- *  folder goes by, the first of them for messages. `problem`: why nothing may be written there any more. */
+/** Allows reading tools, read-only commands, and Write and Edit inside one folder. `folders`: all absolute paths of that
+ *  folder; the first is used in messages. `problem`: why nothing may be written there any more. */
 export const writesInside = (folders: readonly string[], problem?: () => string | undefined): ToolFilter => {
   const instead = `Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside ${folders[0]}`;
   const filter: ToolFilter = (call, context) => {
@@ -188,12 +188,12 @@ const listedName = ({ tool, args }: ToolCall): string => {
   const known = toolNamed(tool) ?? tool;
   if (known !== "McpCall") return known;
   const { server, tool: inner } = args;
-  // Two underscores inside a server's name would let one joined name mean two tools.
+  // With two underscores inside a server's name, one joined name could mean two tools.
   if (typeof server !== "string" || typeof inner !== "string" || server.includes("__")) return known;
   return `mcp__${server}__${inner}`;
 };
 
-/** These tools, by name; a tool server's tools as `mcp__server__tool`. */
+/** Allows these tools, by name; a tool server's tools as `mcp__server__tool`. */
 export const only = (tools: readonly string[]): ToolFilter => {
   const names = new Set(tools.map((name) => toolNamed(name) ?? name));
   const instead =
@@ -203,7 +203,7 @@ export const only = (tools: readonly string[]): ToolFilter => {
   const filter: ToolFilter = (call, context) => {
     if (!names.has(listedName(call))) return deny(`${call.tool} is not allowed in this run`, instead);
     const tool = toolNamed(call.tool);
-    if (tool === undefined) return ALLOWED; // not one of ours: its own arguments are its own matter
+    if (tool === undefined) return ALLOWED; // not one of ours: it checks its own arguments
     const read = readArguments(call);
     if (!read.ok) return deny(`${call.tool}: ${read.reason}`, instead);
     return tool === "REPL" ? judgeInner(filter, context, instead) : ALLOWED;

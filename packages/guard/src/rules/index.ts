@@ -24,7 +24,15 @@ export {
   type Verdict,
   walkOf,
 } from "../bash/index.ts";
-export { readArguments, type ToolName, toolNamed } from "./arguments.ts";
+export {
+  type JsonLine,
+  readArguments,
+  readJsonLine,
+  type Target,
+  type ToolName,
+  targetOf,
+  toolNamed,
+} from "./arguments.ts";
 export { type Decision, onlyReads, type ToolCall, type Touches } from "./call.ts";
 export { type CallLine, readCallLine } from "./call-line.ts";
 export { parseClaudeSettings } from "./claude-settings.ts";
@@ -42,22 +50,21 @@ export {
   type ToolFilter,
   writesInside,
 } from "./filters.ts";
-export { type JsonLine, readJsonLine } from "./json-line.ts";
 export { memoryOnly } from "./memory-folder.ts";
 export { inBoth, movedPath, movedPolicy } from "./moved-policy.ts";
 export { type NotesPlace, notesFor } from "./notes.ts";
-export { type Move, tighteningPattern, writtenPattern } from "./path-rules.ts";
+export { type Move, type ReadRules, readRules, tighteningPattern, writtenPattern } from "./path-rules.ts";
 export {
   type Layer,
   type LayerSettings,
   type Mode,
   mergeLayers,
   type Policy,
+  planRules,
   type ReadOnlyProgram,
   type SandboxMode,
   TIGHTENING,
 } from "./policy.ts";
-export { planRules, type ReadRules, readRules } from "./read-rules.ts";
 export { parseRule, type Rule, type RuleList } from "./rules.ts";
 export {
   describeProblem,
@@ -71,4 +78,3 @@ export {
 } from "./settings.ts";
 export { type ForkRules, settingsJsonSchema, type WorktreeRules, type WrittenServers } from "./settings-file.ts";
 export { suggestRule } from "./suggest.ts";
-export { type Target, targetOf } from "./targets.ts";

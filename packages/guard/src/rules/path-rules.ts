@@ -1,18 +1,19 @@
-/** Does a path fall under a path rule, `Read(./src/**)`?
- *  Invariant: names are compared one by one, never as one text. To allow, letter by letter; to ask or deny, as the most
- *  forgiving file system would, at any depth if the rule has no slash, and with everything below what it names.
- *  Elsewhere: what a path text means (../paths), rules of other tools (rules.ts). */
+/** Does a path match a path rule, `Read(./src/**)`?
+ *  Invariant: names are compared one by one, never as one string. To allow, they must be equal letter by letter. To ask or deny,
+ *  they are compared as the most forgiving file system would, at any depth if the rule has no slash, and including everything
+ *  below what the rule names.
+ *  Elsewhere: what a path means (../paths), rules of other tools (rules.ts), asking about each file of a plan (../run). */
 
-import type { PathPatternData } from "../bash/index.ts";
+import type { PathPatternData, PlanRule } from "../bash/index.ts";
 import { globMatcher, globProblem, isSecret, mayContainSecrets } from "../paths/index.ts";
 import { COMPUTED, couldBe } from "./shell-words.ts";
 
 type Name = {
   readonly exact: (name: string) => boolean;
   readonly forgiving: (folded: string) => boolean;
-  /** The folded name, where it is no pattern. */
+  /** The folded name, if it is not a pattern. */
   readonly only?: string;
-  /** As it is written. */
+  /** As written. */
   readonly source: string;
 };
 /** `**`: any number of names. */
@@ -24,11 +25,11 @@ export type PathPattern = {
 };
 
 export type PathPlace = {
-  /** Where relative rules start: the folder that holds the settings folder. Absolute. */
+  /** What relative rules are relative to: the folder that contains the settings folder. Absolute. */
   readonly base: string;
   /** What `~` stands for. */
   readonly home?: string;
-  /** Where `/x` starts: at the root of the system, or at `base`. `//x` always starts at the root. */
+  /** What `/x` is relative to: the root of the system, or `base`. `//x` always starts at the root. */
   readonly slash?: "system" | "base"; // default: system
 };
 
@@ -37,7 +38,7 @@ const MOST_COMPONENTS = 64;
 
 const namesOf = (path: string): readonly string[] => path.split("/").filter((name) => name !== "" && name !== ".");
 
-/** The pattern in `Read(…)`, or what is wrong with it. */
+/** The pattern in `Read(…)`, or why it is invalid. */
 export const parsePathPattern = (text: string, { base, home, slash }: PathPlace): PathPattern | string => {
   const wrong = wrongIn(text);
   if (wrong !== undefined) return wrong;
@@ -52,7 +53,7 @@ export const parsePathPattern = (text: string, { base, home, slash }: PathPlace)
   if (text.startsWith("/")) {
     if (slash === "base" && !text.startsWith("//")) return { exact: below(base), forgiving: [below(base)] };
     const absolute = below("");
-    // Some agents read a single slash as the project's root; where it tightens, both readings count.
+    // Some agents read a single slash as the project's root. For rules that tighten, both readings apply.
     return { exact: absolute, forgiving: text.startsWith("//") ? [absolute] : [absolute, below(base)] };
   }
   const climbs = names.findIndex((name) => name !== "..");
@@ -93,10 +94,10 @@ const compile = (names: readonly string[]): readonly Component[] | string => {
   return components;
 };
 
-/** Names as a forgiving rule compares them; made once for many rules. */
+/** Names as a forgiving rule compares them, computed once for many rules. */
 export const foldedNames = (names: readonly string[]): readonly string[] => names.map(fold);
 
-/** A name as a file system that ignores case, writing forms and invisible marks would see it. */
+/** A name as seen by a file system that ignores case, Unicode forms and invisible characters. */
 const fold = (name: string): string => {
   if (/^[\w+@.-]*[\w+@-]$/.test(name)) return name.toLowerCase();
   const plain = name.normalize("NFKC").replace(/\p{Cf}/gu, "");
@@ -121,7 +122,7 @@ export const writtenPattern = ({ forgiving }: PathPattern): PathPatternData =>
     }),
   );
 
-/** Only for what tightens: the forgiving forms are all that was written. */
+/** Only for rules that tighten, because only the forgiving forms are stored. */
 export const tighteningPattern = (written: PathPatternData): PathPattern => {
   const forgiving = written.map((components) =>
     components.map((one): Component => {
@@ -134,7 +135,7 @@ export const tighteningPattern = (written: PathPatternData): PathPattern => {
 
 export type Move = { readonly from: string; readonly to: string };
 
-/** The same pattern in another folder, where it is one of that folder; undefined where it is not. */
+/** The pattern moved to another folder; undefined if it is not about the original folder. */
 export const movedPattern = ({ exact, forgiving }: PathPattern, move: Move): PathPattern | undefined => {
   const moved = movedComponents(exact, move);
   return (
@@ -151,23 +152,23 @@ const movedComponents = (components: readonly Component[], { from, to }: Move): 
   return isBelow ? [...namesOf(to).map(literal), ...components.slice(names.length)] : undefined;
 };
 
-/** Is the path (its names from the root) exactly what the rule names? */
+/** Whether the path (its names from the root) is exactly what the rule names. */
 export const allowsPath = (pattern: PathPattern, names: readonly string[]): boolean =>
   fits(pattern.exact, names, EXACTLY);
 
-/** Is the path what the rule names, or below it? */
+/** Whether the path is what the rule names, or below it. */
 export const coversPath = (pattern: PathPattern, names: readonly string[]): boolean =>
   coversFolded(pattern, names.map(fold));
 
 export const coversFolded = ({ forgiving }: PathPattern, folded: readonly string[]): boolean =>
   forgiving.some((components) => fits(components, folded, FORGIVINGLY));
 
-/** Could it be, where some names are computed by a shell? */
+/** Whether it could be, if a shell computes some of the names. */
 export const couldCoverFolded = ({ forgiving }: PathPattern, folded: readonly string[]): boolean =>
   forgiving.some((components) => fits(components, folded, PERHAPS));
 
-/** The rule as patterns for names below a folder, in the way of .gitignore; none where nothing below it falls under the
- *  rule. What such patterns cannot say is said more broadly. */
+/** The rule as .gitignore patterns relative to a folder; none if nothing below the folder matches. What such patterns cannot
+ *  express is covered more broadly. */
 export const patternsBelow = ({ forgiving }: PathPattern, folder: readonly string[]): readonly string[] => {
   const folded = folder.map(fold);
   return forgiving.flatMap((components) => {
@@ -187,36 +188,36 @@ export const patternsBelow = ({ forgiving }: PathPattern, folder: readonly strin
   });
 };
 
-/** Does the rule name one file, in one folder or in any, that usually holds keys? */
+/** Whether the rule names one file, in one folder or any, that usually contains secrets. */
 export const namesKeys = ({ exact, forgiving }: PathPattern): boolean =>
   [exact, ...forgiving].every((components) => {
     const last = components.at(-1);
     return last !== undefined && last !== "any" && last.only !== undefined && isSecret(`/x/${last.source}`);
   });
 
-/** Does the rule's own text name files that hold keys, so that whoever wrote it thought of them? Its last part does, or the
- *  folder that all below it is named of. */
+/** Whether the rule's text names secret files, so that its author meant them: by its last part, or by the folder of which it
+ *  names everything below. */
 export const speaksOfKeys = ({ exact }: PathPattern, homes: readonly string[]): boolean => {
   const names = exact.map((component) => (component === "any" ? "x" : component.source));
   return mayContainSecrets(`/${names.join("/")}`, homes);
 };
 
-/** Is what the rule names hidden by a leading dot, so that searches which skip such names never see it? */
+/** Whether the rule names something hidden by a leading dot, which searches that skip hidden names never see. */
 export const isHidden = ({ exact }: PathPattern): boolean =>
   exact.some((component) => component !== "any" && /^\./.test(component.only ?? ""));
 
-/** Are all names known on the way to what the rule names, so that it can be found without looking everywhere? */
+/** Whether all names that lead to the rule's target are literal, so that it can be found without searching. */
 export const isPlaced = ({ forgiving }: PathPattern): boolean =>
   forgiving.every((components) => {
     const end = components.findLastIndex((component) => component !== "any");
     return !components.slice(0, end + 1).includes("any");
   });
 
-/** Could something below the folder fall under the rule? */
+/** Whether something below the folder could match the rule. */
 export const reachesBelow = ({ forgiving }: PathPattern, folded: readonly string[]): boolean =>
   forgiving.some((components) => leadsBelow(components, folded));
 
-/** Up to the first `**`, below which anything may stand. A search asks this of thousands of folders. */
+/** The names up to the first `**`, below which anything may be. A search checks this for thousands of folders. */
 const leadsBelow = (components: readonly Component[], folded: readonly string[]): boolean => {
   for (let at = 0; at < folded.length; at += 1) {
     const component = components[at];
@@ -228,7 +229,7 @@ const leadsBelow = (components: readonly Component[], folded: readonly string[])
 
 type Comparison = {
   readonly same: (component: Name, name: string) => boolean;
-  /** What lies below counts as well. */
+  /** Everything below counts as well. */
   readonly below: boolean;
 };
 
@@ -240,7 +241,7 @@ const PERHAPS: Comparison = {
   below: true,
 };
 
-/** Goes back only to the last `**`, which is enough: an earlier one could take nothing that a later one could not. */
+/** Backtracks only to the last `**`, which is enough: an earlier one could match nothing that a later one could not. */
 const fits = (components: readonly Component[], names: readonly string[], { same, below }: Comparison): boolean => {
   let at = 0;
   let component = 0;
@@ -263,4 +264,58 @@ const fits = (components: readonly Component[], names: readonly string[], { same
   }
   while (components[component] === "any") component += 1;
   return component === components.length;
+};
+
+// --- rules of a plan -------------------------------------------------------------------------------------------------------
+// Rules about reading that a plan carries as plain data, so that they apply wherever it runs, to every file that a name turns
+// out to be. They are compared as leniently as when a command is classified, and include everything below what they name.
+
+export type ReadRules = {
+  readonly isEmpty: boolean;
+  /** Why a file must not be read. The path is absolute. */
+  readonly problem: (path: string) => string | undefined;
+  /** For a folder: which paths in it match a rule. Undefined if nothing below it can. */
+  readonly inside: (folder: string) => ((path: string) => boolean) | undefined;
+  /** The same for rules with literal paths: whether a path matches one, or leads towards it. */
+  readonly towards: (folder: string) => ((path: string) => "under" | "towards" | undefined) | undefined;
+  /** Whether a rule's target could be anywhere below the folder. */
+  readonly isAnywhere: (folder: string) => boolean;
+  /** The rules as .gitignore patterns relative to a folder. */
+  readonly below: (folder: string) => readonly string[];
+};
+
+const splitPath = (path: string): readonly string[] => path.split("/").filter((name) => name !== "" && name !== ".");
+
+export const readRules = (rules: readonly PlanRule[]): ReadRules => {
+  const compiled = rules.map(({ rule, paths }) => ({ rule, pattern: tighteningPattern(paths) }));
+  const isCovered = (patterns: readonly PathPattern[], path: string): boolean => {
+    const folded = foldedNames(splitPath(path));
+    return patterns.some((pattern) => coversFolded(pattern, folded));
+  };
+  const reaching = (folder: string): readonly PathPattern[] => {
+    const folded = foldedNames(splitPath(folder));
+    return compiled.map(({ pattern }) => pattern).filter((pattern) => reachesBelow(pattern, folded));
+  };
+  return {
+    isEmpty: rules.length === 0,
+    problem: (path) => {
+      const found = compiled.find(({ pattern }) => isCovered([pattern], path));
+      return found && `${path} is restricted by ${found.rule}, so it needs approval`;
+    },
+    inside: (folder) => {
+      const patterns = reaching(folder);
+      return patterns.length === 0 ? undefined : (path) => isCovered(patterns, path);
+    },
+    towards: (folder) => {
+      const patterns = reaching(folder).filter(isPlaced);
+      if (patterns.length === 0) return undefined;
+      return (path) => {
+        const folded = foldedNames(splitPath(path));
+        if (patterns.some((pattern) => coversFolded(pattern, folded))) return "under";
+        return patterns.some((pattern) => reachesBelow(pattern, folded)) ? "towards" : undefined;
+      };
+    },
+    isAnywhere: (folder) => reaching(folder).some((pattern) => !isPlaced(pattern)),
+    below: (folder) => [...new Set(compiled.flatMap(({ pattern }) => patternsBelow(pattern, splitPath(folder))))],
+  };
 };

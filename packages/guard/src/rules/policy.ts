@@ -3,6 +3,8 @@
  *  folders or read-only programs. A project's rule allows only where a person accepted this very rule. The order of layers never decides between deny, ask and allow.
  *  Elsewhere: reading one layer (settings.ts), the answer for a call (decide.ts). */
 
+import type { PlanRule } from "../bash/index.ts";
+import { writtenPattern } from "./path-rules.ts";
 import type { Rule } from "./rules.ts";
 import type { ForkRules, WorktreeRules, WrittenServers } from "./settings-file.ts";
 
@@ -134,3 +136,11 @@ const tightened = (before: ForkRules, given: ForkRules): ForkRules => ({
 });
 
 const isGiven = <T>(value: T | undefined): value is T => value !== undefined;
+
+/** The rules that deny reading or ask about it. A plan that runs without approval may read neither. */
+export const planRules = ({ deny, ask }: Pick<Policy, "deny" | "ask">): readonly PlanRule[] =>
+  [...deny, ...ask].flatMap(({ form, text, origin }) =>
+    form.kind === "path" && form.tool === "Read"
+      ? [{ rule: `${text} (${origin})`, paths: writtenPattern(form.pattern) }]
+      : [],
+  );

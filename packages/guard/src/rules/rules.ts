@@ -5,12 +5,12 @@
 
 import type { JsonObject } from "../json.ts";
 import { globMatcher, globProblem } from "../paths/index.ts";
+import { knownTools, type Target, targetOf } from "./arguments.ts";
 import { allowsCommand, type BashPattern, couldRun, parseBashPattern } from "./bash-rules.ts";
 import { nearest } from "./nearest.ts";
 import { allowsPath, coversPath, type PathPattern, type PathPlace, parsePathPattern } from "./path-rules.ts";
 import { type Starts, startsIn } from "./programs-with-programs.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
-import { knownTools, type Target, targetOf } from "./targets.ts";
 
 export type RuleList = "allow" | "ask" | "deny";
 export type PathTool = "Read" | "Edit" | "Write";

@@ -5,12 +5,12 @@
 
 import { broadFolderProblem } from "../bash/index.ts";
 import { mayContainSecrets } from "../paths/index.ts";
+import type { Target } from "./arguments.ts";
 import { notesFor } from "./notes.ts";
 import { isShell, isWrapper, programOf } from "./programs-with-programs.ts";
 import { allowsOne, parseRule } from "./rules.ts";
 import { starredWords } from "./running-options.ts";
 import { isLiteral, readShell, type ShellCommand, type ShellWord } from "./shell-words.ts";
-import type { Target } from "./targets.ts";
 
 /** Programs that do whatever their arguments say: any rule for them would be too broad. */
 const TOO_BROAD = new Set(

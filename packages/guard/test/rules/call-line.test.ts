@@ -9,11 +9,11 @@ test("a line is a call, a refusal, or malformed", () => {
   });
   assert.deepEqual(readCallLine('{"tool":"Write","args":{"file_path":"/in","x":{"file_path":1},"file_path":"/out"}}'), {
     kind: "refused",
-    reason: 'the key "file_path" stands twice',
+    reason: 'the key "file_path" is given twice',
   });
   assert.deepEqual(readCallLine('{"tool":"Write","args":{"file_path":"/in","file\\u005fpath":"/out"}}'), {
     kind: "refused",
-    reason: 'the key "file_path" stands twice',
+    reason: 'the key "file_path" is given twice',
   });
   assert.deepEqual(readCallLine('{"tool":"Read","args":{"file_path":"/in"},"args":{}}').kind, "refused");
   assert.deepEqual(readCallLine('{"tool":"Read","args":{"file_path":"/in"},"input":{"file_path":"/out"}}'), {
@@ -43,6 +43,6 @@ test("what a refusal quotes can neither hide nor reach a terminal", () => {
   const key = `\u001b[31m\u202e\u0085\u{e0041}${"k".repeat(100)}`;
   assert.deepEqual(readCallLine(`{"tool":"Read",${JSON.stringify(key)}:1,${JSON.stringify(key)}:2}`), {
     kind: "refused",
-    reason: `the key "\\u001b[31m\\u202e\\u0085\\udb40\\udc41${"k".repeat(51)}…" stands twice`,
+    reason: `the key "\\u001b[31m\\u202e\\u0085\\udb40\\udc41${"k".repeat(51)}…" is given twice`,
   });
 });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contextOf, decideBash, HOME, place, ROOT } from "@prefork/testing/policies";
+import { targetOf } from "../../src/rules/arguments.ts";
 import { decide } from "../../src/rules/decide.ts";
 import { failingExample, matches, matterOf, parseRule, type RuleList } from "../../src/rules/rules.ts";
-import { targetOf } from "../../src/rules/targets.ts";
 
 const ruleOf = (text: string, list: RuleList) => {
   const read = parseRule(text, { ...place, list, origin: "test" });

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { HOME, place, ROOT } from "@prefork/testing/policies";
+import { targetOf } from "../../src/rules/arguments.ts";
 import { parseClaudeSettings } from "../../src/rules/claude-settings.ts";
 import { type Layer, type LayerSettings, mergeLayers } from "../../src/rules/policy.ts";
 import { matches, matterOf } from "../../src/rules/rules.ts";
 import { describeProblem, parseSettings, settingsOfFlags } from "../../src/rules/settings.ts";
 import { settingsJsonSchema } from "../../src/rules/settings-file.ts";
-import { targetOf } from "../../src/rules/targets.ts";
 
 const read = (text: string, layer: Layer = "user") => parseSettings(text, { ...place, name: "s.json", layer });
 const errorsOf = (text: string, layer: Layer = "user"): readonly string[] => {

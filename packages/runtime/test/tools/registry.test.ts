@@ -110,7 +110,7 @@ test("input that is not an object, or that two parsers would read differently, i
   assert.deepEqual(check("[]"), { ok: false, reason: "the input is not a JSON object; give one JSON object" });
   assert.deepEqual(check('{"file_path":"/a","file_path":"/b"}'), {
     ok: false,
-    reason: 'the input is ambiguous: the key "file_path" stands twice',
+    reason: 'the input is ambiguous: the key "file_path" is given twice',
   });
 });
 
