@@ -1,7 +1,8 @@
-/** What the runtime needs from outside and from its own far side, as small interfaces that one place fills.
- *  Invariant: types and constants only; of the rooms only the guard's words are used. The agent's tools start forks, a fork runs the loop,
- *  the loop runs tools: that circle is cut here, and only session.ts closes it.
- *  Elsewhere: filling them (session.ts), what is asked (guard/). */
+/** What the runtime needs from outside and what its modules need from later ones, as small interfaces that one place
+ *  fills.
+ *  Types only. The agent's tools start forks, a fork runs the loop, and the loop runs tools: that circle is cut here,
+ *  and only ../session closes it. What crosses `ChildHost` is plain data.
+ *  Elsewhere: filling them (session/), the guard's words (@prefork/guard). */
 
 import type { Touches } from "@prefork/guard";
 import type {

@@ -1,8 +1,8 @@
-/** What was spent, what is promised, and whether one more request fits.
- *  Invariant: a request is sent only after its worst case is held back, as if nothing were read from a cache and the
- *  answer took all it may; what is held by requests in flight counts as spent until they are settled. An account inside
- *  another (a fork's in its session's) takes from both or from neither.
- *  Elsewhere: prices (@prefork/wire), who stops then (stop.ts). */
+/** What was spent, what is reserved, and does one more request fit?
+ *  A request is sent only after its worst case is reserved, as if nothing were read from a cache and the answer were
+ *  as long as it may be. What requests in flight have reserved counts as spent until they are settled. An account
+ *  inside another (a fork's in its session's) takes from both or from neither.
+ *  Elsewhere: prices (@prefork/wire), what happens when nothing is left (run.ts). */
 
 import {
   addUsage,
@@ -112,13 +112,13 @@ export type RequestEstimate = {
   readonly promptTokens: number;
   readonly maxTokens: number;
   readonly facts: ModelFacts | undefined;
-  /** Of its markers: the longest-lived is the dearest to write. */
+  /** The lifetimes of its markers: the longest is the most expensive to write. */
   readonly ttls?: readonly Ttl[]; // default: 5m
   /** The class of service that it asks for. */
   readonly speed?: string | undefined;
 };
 
-/** All of the prompt at the price of writing it, and an answer as long as it may be, at the dearest hour. */
+/** The whole prompt at the write price and an answer of maximum length, at the most expensive hour. */
 export const worstCase = ({
   promptTokens: prompt,
   maxTokens,
@@ -135,14 +135,14 @@ export const worstCase = ({
   return { usd: (prompt * input * write + maxTokens * output) / 1e6, tokens };
 };
 
-/** Shorter answers than this are of no use. */
+/** A shorter answer would be useless. */
 const SHORTEST_ANSWER = 1_024;
 
 export type FitResult =
   | { readonly ok: true; readonly maxTokens: number; readonly reserved: Reservation }
   | { readonly ok: false; readonly shortage: Shortage };
 
-/** Holds back what the request may cost. The length of an answer is in no cache key, so it is lowered first. */
+/** Reserves what the request may cost. The maximum length of an answer is in no cache key, so it is lowered if needed. */
 export const fitRequest = (account: Account, asked: RequestEstimate): FitResult => {
   const wanted = worstCase(asked);
   const unpriced = unpricedIn(account, asked);
@@ -162,8 +162,8 @@ export const fitRequest = (account: Account, asked: RequestEstimate): FitResult 
   return second ? { ok: false, shortage: second } : { ok: true, maxTokens: shorter.maxTokens, reserved };
 };
 
-/** The same, but where only requests in flight stand in the way it waits for them: what they hold is mostly given back.
- *  A shorter answer is asked for only where waiting would not help. */
+/** The same, but if only requests in flight stand in the way it waits for them: most of what they reserved is released.
+ *  It asks for a shorter answer only if waiting would not help. */
 export const fitOrWait = async (account: Account, asked: RequestEstimate, signal: AbortSignal): Promise<FitResult> => {
   const unpriced = unpricedIn(account, asked);
   if (unpriced) return unpriced;
@@ -183,7 +183,7 @@ export const fitOrWait = async (account: Account, asked: RequestEstimate, signal
   }
 };
 
-/** Nobody can keep a budget in dollars where no price is known. */
+/** A budget in dollars cannot be kept without a known price. */
 const unpricedIn = (account: Account, { facts, speed }: RequestEstimate): FitResult | undefined =>
   (facts && highestPrices(facts, 0, { speed })) || !account.countsMoney
     ? undefined
@@ -192,15 +192,15 @@ const unpricedIn = (account: Account, { facts, speed }: RequestEstimate): FitRes
 const isWithin = (wanted: Reservation, left: Reservation): boolean =>
   wanted.usd <= left.usd && wanted.tokens <= left.tokens;
 
-/** What a provider last said of this line: its tokens for that many bytes. */
+/** What a provider last counted: tokens for that many bytes of a line. */
 export type Measured = { readonly bytes: number; readonly tokens: number };
 
-/** Larger ones are scaled down to about this. */
+/** Providers scale larger pictures down to about this. */
 const PICTURE_TOKENS = 1_600;
 
 type Counted = { readonly measured: Measured | undefined; readonly pictures: Pictures };
 
-/** What a prompt of these bytes takes, of which pictures have a length of their own. */
+/** Tokens of a prompt with so many bytes; pictures are counted separately. */
 export const estimatePrompt = (bytes: number, { measured, pictures }: Counted): number =>
   estimateTokens(bytes - pictures.bytes, measured) + pictures.count * PICTURE_TOKENS;
 
@@ -209,11 +209,9 @@ export const estimateTokens = (bytes: number, measured?: Measured): number =>
     ? measured.tokens + Math.ceil((bytes - measured.bytes) / BYTES_PER_TOKEN)
     : Math.ceil(bytes / BYTES_PER_TOKEN);
 
-/** Limits as a program gives them: are they numbers that can be kept? Pure.
- *  Invariant: what is no limit is refused by name, and never taken for none.
- *  Elsewhere: keeping them (account.ts, stop.ts). */
+// --- limits as a program gives them: an invalid one is refused by name, never ignored ------------------------------------
 
-/** Timers cannot wait longer; they would not wait at all. */
+/** The longest delay of a timer; with a longer one it would fire at once. */
 const LONGEST_MS = 2_147_483_647;
 
 type Numbers = Readonly<Record<string, number | undefined>>;

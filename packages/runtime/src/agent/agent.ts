@@ -67,7 +67,7 @@ export class Agent implements AsyncDisposable {
   #lastPrompt: string;
   /** Tokens right after room was made; 0 before. */
   #left = 0;
-  /** Tokens when a summary last failed; 0 where none has since the last that did not. */
+  /** Tokens when the last summary failed; 0 if it succeeded. */
   #failedAt = 0;
 
   /** Use `makeAgent`. */
@@ -103,7 +103,7 @@ export class Agent implements AsyncDisposable {
     };
   }
 
-  /** Enters what the user says, with what changed around the conversation. */
+  /** Enters a prompt, with what has changed around the conversation. */
   async enterPrompt(prompt: Prompt, signal: AbortSignal): Promise<void> {
     const { line, emit, notices } = this.#parts;
     const { mode } = this.guard;
@@ -134,7 +134,7 @@ export class Agent implements AsyncDisposable {
     this.#tellNotes([...(telling?.notes ?? []), ...hooked]);
   }
 
-  /** Enters what there is to tell, where nobody else speaks. False: nothing. */
+  /** Enters pending notices without a prompt. False: there are none. */
   enterNotices(): boolean {
     const { line } = this.#parts;
     const { blocks, also, entered } = this.#tail();
@@ -144,7 +144,7 @@ export class Agent implements AsyncDisposable {
     return true;
   }
 
-  /** Goes on where an earlier life of it stopped: calls that were under way are answered, then these words follow. */
+  /** Continues where an earlier life of the agent stopped: calls in flight are answered, then these blocks follow. */
   async resumeWith(words: readonly Block[], signal: AbortSignal): Promise<void> {
     const { line } = this.#parts;
     const results = await this.#answerOpenCalls(signal);
@@ -153,7 +153,7 @@ export class Agent implements AsyncDisposable {
     entered();
   }
 
-  /** Sums the conversation up on request; the user speaks next. */
+  /** Compacts the conversation on request; the user speaks next. */
   async compactNow(signal: AbortSignal, focus?: string): Promise<CompactionResult> {
     const { line, emit } = this.#parts;
     try {
@@ -171,7 +171,7 @@ export class Agent implements AsyncDisposable {
     const { line, settings, extensions } = this.#parts;
     const needless = reasonNotToCompact(why, this.#parts, { left: this.#left, failedAt: this.#failedAt });
     if (needless !== undefined) return { kind: "left", reason: needless };
-    // It would lose what its family is about to share with it, and be sent beside their leader.
+    // It would lose what its family is about to share with it, and be sent beside the family's leader.
     const { plannedNext: planned } = line;
     if (why === "threshold" && planned && !planned.isOver?.())
       return { kind: "left", reason: "its family is sent first" };
@@ -217,11 +217,11 @@ export class Agent implements AsyncDisposable {
       shortenBatch: (results, toolOf) => world.shortenBatch(results, toolOf),
       record: {
         started: (callId, name, readOnly) => {
-          // Where there is no effect, a crash leaves nothing to ask about: the call is made again.
+          // A call without an effect simply runs again after a crash.
           if (!readOnly) journal.append({ kind: "call_started", callId, name, readOnly });
         },
         ended: (callId, result, ms) => {
-          // What the tool has learned counts with its result: a crash before the batch ends must not take one of them.
+          // What the tool has learned is written with its result: a crash must not lose only one of them.
           const learned = world.takeLearned().map((entry) => ({ entry }));
           journal.appendAll([{ entry: { kind: "call_ended", callId, result, ms } }, ...learned]);
           openCalls.ended(result);
@@ -247,7 +247,7 @@ export class Agent implements AsyncDisposable {
     };
   }
 
-  /** What extensions add to a prompt of the user. A child's comes from its parent. */
+  /** What extensions add to a user's prompt. The prompt of a child comes from its parent. */
   async #hookedNotes(words: string, signal: AbortSignal): Promise<readonly Note[]> {
     const { settings } = this.#parts;
     const { hooks } = this.#parts.extensions;
@@ -260,7 +260,7 @@ export class Agent implements AsyncDisposable {
     await this.world[Symbol.asyncDispose]();
   }
 
-  /** What a crash or a full disk left without a result. */
+  /** Results for calls that a crash or a full disk left without one. */
   #answerOpenCalls(signal: AbortSignal): Promise<readonly ToolResultBlock[]> {
     return this.#openCalls.results(async (calls, known) => {
       const { results } = await runBatch(calls, this.dispatch(), { signal, known });

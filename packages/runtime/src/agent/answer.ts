@@ -1,6 +1,6 @@
-/** An answer as it may enter the context. Pure.
- *  Invariant: every call in it has an input that is a JSON object, and is known to be whole or not; nothing of an answer
- *  that was cut is ever run.
+/** What of an answer may enter the context, and what has it cost so far? Pure.
+ *  Every call that enters has a JSON object as its input and is known to be complete or not. No call of an answer that
+ *  was cut off ever runs.
  *  Elsewhere: running the calls (dispatch.ts), what follows an answer (run.ts). */
 
 import {
@@ -24,10 +24,10 @@ import {
 } from "@prefork/wire";
 
 export type AcceptedAnswer = {
-  /** Undefined when there is nothing in it that a provider would take back. */
+  /** Undefined when it contains nothing that a provider would accept again. */
   readonly message: Message | undefined;
   readonly calls: readonly ToolUseBlock[];
-  /** The answers to those of its calls that may not run. */
+  /** Results for those of its calls that may not run. */
   readonly refused: readonly ToolResultBlock[];
   readonly text: string;
 };
@@ -49,7 +49,7 @@ export const readAnswer = (
   const content = withUniqueIds(message.content, isTaken).flatMap((block): readonly Block[] => {
     if (!isTakenBack(block, isComplete)) return [];
     if (block.type !== "tool_use") return [block];
-    // In a signed turn, where ids stay as they are: two calls with one id cannot both be answered.
+    // A signed turn keeps its ids, and two calls with one id cannot both be answered.
     if (seen.has(block.id)) {
       refusals.set(block.id, TWICE);
       return [];
@@ -68,7 +68,7 @@ export const readAnswer = (
   };
 };
 
-/** Providers refuse text without a letter in it, and thinking that was cut before its signature. */
+/** Providers refuse blank text, and thinking that was cut off before its signature. */
 const isTakenBack = (block: Block, isComplete: boolean): boolean =>
   block.type === "text"
     ? block.text.trim() !== ""
@@ -81,8 +81,8 @@ const refusal = (toolUseId: string, why: string): ToolResultBlock => ({
   isError: true,
 });
 
-/** What had arrived of an answer that was interrupted: its text alone. Thinking is only taken back with its signature,
- *  which comes last, and no call of it may run. */
+/** The text of an interrupted answer. Thinking is only accepted with its signature, which comes last, and none of its calls
+ *  may run. */
 export const readPartial = (shown: string): Message | undefined =>
   shown.trim() === "" ? undefined : { role: "assistant", content: [text(shown.trimEnd())] };
 
@@ -100,23 +100,21 @@ const isJsonObject = (json: string): boolean => {
   }
 };
 
-/** What has an answer taken, by what was heard of it so far?
- *  Invariant: a provider says what it read when it begins to answer and what it wrote only at the end, so an answer that
- *  broke off took the one and, at the least, all that was seen of the other. Where it says both only at the end, what it
- *  read is estimated. Each attempt has a price of its own.
- *  Elsewhere: who listens (turn.ts, compacting.ts), what is held back for it (account.ts). */
+/** What attempts at an answer have cost so far. A provider reports what it read when it begins to answer, and what it wrote
+ *  only at the end; so an answer that broke off cost the former and at least what was seen of the latter. If the provider
+ *  reports both at the end, what it read is estimated. Each attempt is priced by itself. */
 
-/** Without a price where none is known. */
+/** `usd` is absent if no price is known. */
 export type PricedUsage = { readonly usage: Usage; readonly usd?: number };
 
 export class AttemptUsage {
   readonly #promptTokens: number;
   readonly #lost: Usage[] = [];
   #begun: Usage | undefined;
-  /** Of all kinds, thinking and calls included. */
+  /** Of everything that arrived, thinking and calls included. */
   #bytes = 0;
 
-  /** `promptTokens`: what the prompt takes, where the provider has not said. */
+  /** `promptTokens`: the size of the prompt, if the provider does not report it. */
   constructor(promptTokens: number) {
     this.#promptTokens = promptTokens;
   }
@@ -131,12 +129,12 @@ export class AttemptUsage {
     else if (event.type === "input_grew") this.#bytes += Buffer.byteLength(event.json);
   }
 
-  /** Of the attempts before this one; undefined where nothing was billed. */
+  /** What earlier attempts cost; undefined if nothing was billed. */
   ofFailedAttempts(facts: ModelFacts | undefined, service?: Service): PricedUsage | undefined {
     return pricedSum(this.#lost, facts, service);
   }
 
-  /** Also includes this attempt, as far as it came. */
+  /** What all attempts cost, including what has arrived of this one. */
   ofAllAttempts(facts: ModelFacts | undefined, service?: Service): PricedUsage | undefined {
     return pricedSum([...this.#lost, this.#now], facts, service);
   }
@@ -156,7 +154,7 @@ const pricedSum = (
 ): PricedUsage | undefined => {
   const usage = attempts.reduce(addUsage, noUsage);
   if (promptTokensOf(usage) + usage.output === 0) return undefined;
-  // One by one: together they may be longer than a prompt of another price.
+  // One by one: together they could pass the length from which another price holds.
   const usd = attempts.reduce<number | undefined>((sum, each) => {
     const cost = costOf(each, facts, service)?.total;
     return sum === undefined || cost === undefined ? undefined : sum + cost;

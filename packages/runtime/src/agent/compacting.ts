@@ -1,7 +1,7 @@
-/** Makes room: the conversation is summed up on top of the old prefix, and goes on from the summary in a new epoch.
- *  Invariant: the old epoch is read and never edited; a summary that fails changes nothing; what it costs and saves is
- *  said.
- *  Elsewhere: when it is due, what is asked and what follows (../context). */
+/** Makes room in the context: the conversation is summarized on top of the old prefix, and continues from the summary
+ *  in a new epoch.
+ *  The old epoch is read and never edited. A summary that fails changes nothing. What it costs and saves is reported.
+ *  Elsewhere: when it is due, and the texts (../context). */
 
 import type { Mode } from "@prefork/guard";
 import {
@@ -45,13 +45,13 @@ export type CompactionParts = AgentParts & {
 };
 
 export type CompactionResult =
-  /** `left`: tokens that the new epoch begins with, as far as they can be estimated. */
+  /** `left`: estimated tokens at the start of the new epoch. */
   | { readonly kind: "compacted"; readonly economics: string; readonly left: number }
   /** There was no need, or nothing to gain. */
   | { readonly kind: "left"; readonly reason: string }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** A conversation is summed up again only once it has grown by a half. */
+/** A conversation is compacted again only after it has grown by half. */
 const REGROWN = 1.5;
 
 export type CompactionCause = "threshold" | "context-full" | "asked";
@@ -59,14 +59,15 @@ export type CompactionCause = "threshold" | "context-full" | "asked";
 type Earlier = {
   /** Tokens right after the last time room was made; 0 before. */
   readonly left: number;
-  /** Tokens when a summary last failed, since the last that did not; 0: none has. */
+  /** Tokens when the last summary failed; 0 if it succeeded. */
   readonly failedAt: number;
 };
 
-/** After a summary that failed, the next one is paid for only once this much has been said: else each turn would try. */
+/** After a failed summary the conversation must grow by this factor before the next attempt; otherwise each turn would pay
+ *  for one. */
 const GROWN_SINCE_FAILED = 1.1;
 
-/** Asked before every turn. Undefined: it is to be summed up. */
+/** Asked before every turn. Undefined: compact it. */
 export const reasonNotToCompact = (
   why: CompactionCause,
   { line, engine: { window }, settings: { compactAt, maxTokens } }: Pick<AgentParts, "line" | "engine" | "settings">,
@@ -78,15 +79,15 @@ export const reasonNotToCompact = (
     if (compactAt >= 1) return "switched off";
     const tokens = estimatePrompt(line.prefix.byteLength, line.state);
     if (!shouldCompact({ promptTokens: tokens, window, maxTokens, threshold: compactAt })) return "there is room";
-    // Where a summary did not bring it below the point, the next one would not either: it would only lose words.
+    // If a summary did not bring it below the threshold, another one would not either, and would only lose detail.
     if (tokens < left * REGROWN) return "there would be nothing to gain";
     if (tokens < failedAt * GROWN_SINCE_FAILED) return "the last summary failed";
   }
-  // One summary right after another would only lose words.
+  // A summary of a summary would only lose detail.
   return messages <= 2 && why !== "asked" ? "the conversation has just begun" : undefined;
 };
 
-/** Where there is no reason to leave it. */
+/** Call it only if `reasonNotToCompact` gives no reason. */
 export const compact = async (why: CompactionCause, compacting: CompactionParts): Promise<CompactionResult> => {
   const { line, emit, signal } = compacting;
   const tokens = estimatePrompt(line.prefix.byteLength, line.state);
@@ -108,7 +109,7 @@ type Summed =
   | { readonly ok: true; readonly summary: string; readonly usage: Usage }
   | { readonly ok: false; readonly reason: string };
 
-/** A request on the old prefix, so that all of it is read from the cache; its tail nobody reads again. */
+/** Asks for the summary on top of the old prefix, so that all of it is read from the cache. Nobody reads its tail again. */
 const requestSummary = async (compacting: CompactionParts, signal: AbortSignal): Promise<Summed> => {
   const { line, account, journal, focus } = compacting;
   const { client, facts } = compacting.engine;
@@ -198,7 +199,7 @@ const startEpoch = async (
 
 const MOST_FILES = 5;
 
-/** As they are now; one that is gone or no text any more is left out. */
+/** Their present content, without files that are gone or are no longer text. */
 const filesLastRead = async ({ reads, files }: ToolWorld): Promise<readonly ReadFile[]> => {
   const recent = reads.paths().toReversed().slice(0, MOST_FILES);
   const read = await Promise.all(recent.map(async (path) => ({ path, result: await files.read(path) })));

@@ -1,8 +1,9 @@
-/** One tool batch: every call of a complete message, answered once.
- *  Invariant: results stand in the order of the calls; calls that only read run beside each other, all others alone and
- *  in order; a call that may have an effect has an entry before it and one after it, and whoever is told of an end can
- *  find it in the journal; after an abort every call still gets a result, so that the next request is legal.
- *  Elsewhere: may it run (@prefork/guard), what it does (../tools), who asked (turn.ts). */
+/** One tool batch: every call of a complete message gets one result.
+ *  Results are in the order of the calls. Calls that only read run in parallel, all others run alone and in order. A
+ *  call that may have an effect has a journal entry before it and one after it, and whoever sees its end in an event
+ *  finds it in the journal. After an abort every call still gets a result, so that the next request is valid.
+ *  Elsewhere: may a call run (@prefork/guard), running its tool (run-tool.ts), the tools (../tools), who asked for the
+ *  batch (turn.ts). */
 
 import { type CommandPlan, type Decision, decide, type GuardContext, type ToolCall } from "@prefork/guard";
 import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
@@ -15,13 +16,13 @@ import { checkOutput, toContent, waitUntilAborted } from "./run-tool.ts";
 export type CallRecord = {
   readonly started: (callId: string, name: string, readOnly: boolean) => void;
   readonly ended: (callId: string, result: ToolResultBlock, ms: number) => void;
-  /** A call that only read has a result, and the message that it enters with is its record. */
+  /** A call that only read has a result. The message it enters with is its record. */
   readonly read: (result: ToolResultBlock) => void;
 };
 
 export type Dispatch = {
   readonly registry: Registry;
-  /** Read anew for each call: mode and rules may have changed meanwhile. */
+  /** Evaluated for each call, because mode and rules may have changed. */
   readonly guard: () => GuardContext;
   readonly ask: (question: Omit<Question, "id" | "agent">, signal: AbortSignal) => Promise<Answer>;
   /** The answer "always": the rule holds from now on. */
@@ -37,19 +38,19 @@ export type Dispatch = {
   readonly record: CallRecord;
   readonly emit: (event: EventBody) => void;
   readonly now: () => number;
-  /** How long a tool may take to end after an abort; then it is no longer waited for. */
+  /** How long we wait for a tool after an abort. */
   readonly graceMs?: number; // default: 5,000
   /** Where it may work, if that is not wherever the guard lets it. */
   readonly bounds?: WorkBounds | undefined;
   readonly hooks?: CallHooks;
-  /** Given where a batch must not wait for its slow calls. */
+  /** Present if a batch must not wait for its slow calls. */
   readonly slowCalls?: ((calls: readonly ToolUseBlock[]) => SlowCallPolicy | undefined) | undefined;
 };
 
-/** What extensions say of a call before it runs, and add after it did. */
+/** What extensions decide before a call runs, and add after it ran. */
 export type CallHooks = {
   readonly before: (callId: string, call: ToolCall, signal: AbortSignal) => Promise<HookVerdict>;
-  /** Gives notes for the result. */
+  /** Returns notes for the result. */
   readonly after: (callId: string, call: RanCall, signal: AbortSignal) => Promise<readonly string[]>;
 };
 
@@ -57,9 +58,9 @@ export type RanCall = ToolCall & { readonly text: string; readonly fault?: CallF
 
 export type ApprovedCall = {
   readonly callId: string;
-  /** A read-only command as it was parsed; it is run in place of its text. */
+  /** A read-only command as it was parsed. The plan runs instead of the text. */
   readonly plan?: CommandPlan;
-  /** A person said yes to exactly this call. */
+  /** A person approved exactly this call. */
   readonly approved: boolean;
   readonly startsPrograms: boolean;
 };
@@ -68,7 +69,7 @@ export type Batch = {
   readonly results: readonly ToolResultBlock[];
   /** Somebody answered a question with "no, and stop". */
   readonly stopped: boolean;
-  /** Tells of what was not told yet, once the results stand in the context. */
+  /** Emits events that were postponed until the results are in the context. */
   readonly entered: () => void;
 };
 
@@ -82,7 +83,7 @@ type Ready = {
   readonly approved: boolean;
   readonly reason: string;
   readonly judged: ToolCall;
-  /** Told with its result. */
+  /** Part of its result. */
   readonly notes: readonly string[];
 };
 
@@ -90,8 +91,8 @@ type BatchOptions = {
   readonly signal: AbortSignal;
   /** Results that an earlier life of the session has recorded; those calls are not run again. */
   readonly known?: ReadonlyMap<string, ToolResultBlock>;
-  /** The results are entered as soon as they are there, and `entered` is called then: the end of a call that only read,
-   *  and that nobody else's end is waited for with, needs no entry beside the message. */
+  /** The caller enters the results at once and then calls `entered`. So a single call that only read needs no journal entry
+   *  beside its message. */
   readonly enters?: boolean; // default: false
 };
 
@@ -110,7 +111,7 @@ export const runBatch = async (
     const results = await dispatch.shortenBatch(await Promise.all(answers), (callId) => names.get(callId) ?? "");
     return { results, stopped, entered: () => later?.tell() };
   } catch (error) {
-    // What runs beside the one that failed is not left behind.
+    // Calls that run in parallel with the failed one are not abandoned.
     await Promise.allSettled(answers);
     throw error;
   }
@@ -126,10 +127,10 @@ type Answering = {
   readonly later: Later | undefined;
 };
 
-/** What is told of a call when its result stands in the context. */
+/** Emits the end of a call once its result is in the context. */
 type Later = { tell: () => void };
 
-/** Calls that run one after another share it; each gets a little, whatever the ones before it took. */
+/** How long slow calls may take. Calls that run one after another share the time; each gets at least a little. */
 type Patience = { readonly beside: SlowCallPolicy; leftMs: number };
 const LEAST_PATIENCE_MS = 500;
 
@@ -140,7 +141,7 @@ const answerEach = async (
   { signal, known, answers, patience, later }: Answering,
 ): Promise<boolean> => {
   let stopped = false;
-  /** Answers from here on may still be under way: a call that ran alone was waited for, and all before it. */
+  /** Answers before this index have arrived. */
   let settled = 0;
   const settle = async (): Promise<void> => {
     await Promise.all(answers.slice(settled));
@@ -193,7 +194,7 @@ const prepareCall = async (
   if (!proposed.ok) return no("bad-input", `${call.name}: ${proposed.reason}`);
   dispatch.emit({ type: "call_proposed", callId: call.id, ...proposed.judged });
   const { decision, input, judged, notes } = await afterHooks({ call, tool, dispatch }, proposed, signal);
-  // A person is asked about the state after all earlier calls, so these come to their end first.
+  // A person is asked about the state after all earlier calls, so these finish first.
   if (decision.kind === "ask") await settle();
   const settled = decision.kind === "ask" ? await askAbout(call, { judged, decision, dispatch }, signal) : decision;
   if (settled.kind === "deny") {
@@ -217,10 +218,10 @@ type Judged = {
   readonly notes: readonly string[];
 };
 
-/** What a hook asks about may run as a plan all the same. */
+/** A call that a hook asks about may still run as a plan. */
 type HookedDecision = Decision & { readonly plan?: CommandPlan };
 
-/** What the call would do, and may it? */
+/** What would the call do, and may it? */
 const judgeInput = (
   { call, tool, dispatch }: Proposing,
   given: RawJson,
@@ -235,8 +236,8 @@ const judgeInput = (
   return { ok: true, judged, input, decision, notes: moved === undefined ? [] : [moved.note] };
 };
 
-/** Extensions may deny the call, have a person asked, or change what is executed; what they change it into is judged like
- *  any call, and the result says what ran. */
+/** Extensions may deny the call, ask a person, or change what is executed. A changed call is judged like any other, and the
+ *  result says what ran. */
 const afterHooks = async (proposing: Proposing, proposed: Judged, signal: AbortSignal): Promise<Judged> => {
   const { call, dispatch } = proposing;
   if (!dispatch.hooks || proposed.decision.kind === "deny") return proposed;
@@ -291,7 +292,7 @@ const askAbout = async (call: ToolUseBlock, asking: Asking, signal: AbortSignal)
   }
 };
 
-/** Whoever answers may be slow to hear of an abort, or fail; neither may hold the batch up. */
+/** Whoever answers may miss an abort or fail. Neither may delay the batch. */
 const answerOf = async (
   { ask, allowAlways }: Dispatch,
   question: Omit<Question, "id" | "agent">,
@@ -356,7 +357,7 @@ const shownText = (content: Content): string =>
 
 type Moving = { readonly patience: Patience; readonly signal: AbortSignal };
 
-/** After an abort it is waited for as always: nothing is to go on behind the user's back. */
+/** After an abort we still wait for it: nothing may continue without the user knowing. */
 const orMoved = async (ready: Ready, dispatch: Dispatch, { patience, signal }: Moving): Promise<Given> => {
   const { beside, leftMs } = patience;
   const { call } = ready;

@@ -25,17 +25,17 @@ import { DEFAULT_WINDOW } from "../context/index.ts";
 import { REHEARSAL_SCHEME } from "../journal/index.ts";
 
 export type Engine = {
-  /** As people call it: `anthropic`, `rehearsal`. */
+  /** Its common name: `anthropic`, `rehearsal`. */
   readonly name: string;
   readonly protocol: Protocol;
   readonly model: string;
-  /** Where it is: the origin alone. Kept with a session, so that its next life can tell a move. */
+  /** Its origin (scheme, host, port). Kept with a session, so that the session notices when it moves. */
   readonly address?: string;
-  /** Tokens that fit into its model's window, where this endpoint has its own limit. Default: the model's. */
+  /** Tokens that fit into the window, if this endpoint has its own limit. Default: the model's. */
   readonly window?: number;
   /** Does it explain cache misses when it is asked to? */
   readonly diagnoses?: boolean;
-  /** Where what a family shares can be stored by name with the provider. */
+  /** Stores what a family shares by name with the provider, if the provider offers that. */
   readonly stores?: () => CachedContents;
   /** Engines with the same endpoint and credential name the same connection, and share one client in a session. Default:
    *  nobody shares this engine's client. */

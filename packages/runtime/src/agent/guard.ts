@@ -1,7 +1,7 @@
-/** The guard of one session: its mode, its rules, and what they are asked about.
- *  Invariant: rules that are added while it runs only allow what a person said yes to; a command counts as read-only only
- *  if the repository it would run in starts nothing by itself.
- *  Elsewhere: the answer for a call (@prefork/guard), asking (dispatch.ts). */
+/** The guard of one agent: its mode, its rules, and what the rules are asked about.
+ *  Rules that are added while it runs only allow what a person agreed to. A command counts as read-only only if the
+ *  repository it would run in starts nothing by itself.
+ *  Elsewhere: the decision about a call (@prefork/guard), asking a person (dispatch.ts). */
 
 import { realpathSync } from "node:fs";
 import {
@@ -43,11 +43,11 @@ export type AgentGuardOptions = {
   readonly readingTools: readonly string[];
   readonly tools: readonly string[];
   readonly asks: GuardContext["asks"];
-  /** Of work in a copy: rules that are written for the folder hold in it. */
+  /** For work in a worktree: rules that are written for the checkout hold there too. */
   readonly move?: Move | undefined;
   /** Narrows what may be called at all. */
   readonly filter?: ToolFilter | undefined;
-  /** Why the filter has to do without a comparison before and after. */
+  /** Why there is no comparison before and after the run. */
   readonly unwatched?: string | undefined;
 };
 
@@ -69,12 +69,12 @@ export class AgentGuard {
     return this.#mode;
   }
 
-  /** The rules as they are now, answers of people included. */
+  /** The present rules, including those that people added by an answer. */
   get policy(): Policy {
     return this.#policy;
   }
 
-  /** From now on it guards work in another place, by these rules. */
+  /** From now on it guards work in other folders, by these rules. */
   moveTo(place: Pick<AgentGuardOptions, "cwd" | "roots"> & { readonly move: Move }, policy: Policy): void {
     this.#options = { ...this.#options, ...place };
     this.#policy = policy;
@@ -84,12 +84,12 @@ export class AgentGuard {
     this.#mode = mode;
   }
 
-  /** From now on, what falls under this rule runs unasked. A text that is no rule is a defect of who suggested it. */
+  /** From now on, what this rule matches runs without a question. An invalid rule is a bug of whoever suggested it. */
   allow(rule: string): void {
     this.#allow(rule, "your answer");
   }
 
-  /** Would this rule, added to those that hold, allow that call? */
+  /** Would this rule, added to the present ones, allow that call? */
   covers(rule: string, call: ToolCall): boolean {
     const { cwd: base, home, tools } = this.#options;
     const read = parseRule(rule, { base, home, tools, list: "allow", origin: "your answer" });
@@ -98,7 +98,7 @@ export class AgentGuard {
     return decide(call, { ...this.context(), policy }).kind === "allow";
   }
 
-  /** From now on nothing may be called any more, and a call is told why. */
+  /** From now on every call is refused with this reason. */
   refuseAll(reason: string): void {
     this.#filter = () => ({ allowed: false, reason });
   }
@@ -175,7 +175,7 @@ const namedBy = (tightening: readonly Rule[]): ((path: string) => boolean) => {
   return (path) => [path, ...otherNames(path)].some((name) => problem(name) !== undefined);
 };
 
-/** What tightens holds as well for the place that a link in its own path leads to. */
+/** A rule that restricts also holds for the location behind a link in its own path. */
 const inPlaces = (rule: Rule): Rule => {
   const { form } = rule;
   if (form.kind !== "path") return rule;
@@ -186,7 +186,7 @@ const inPlaces = (rule: Rule): Rule => {
   return { ...rule, form: { ...form, pattern } };
 };
 
-/** The name behind links; rules hold for both. */
+/** The real name behind links; rules hold for both. */
 const otherNames = (path: string): readonly string[] => {
   try {
     const real = realpathSync.native(path);

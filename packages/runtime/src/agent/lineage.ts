@@ -1,7 +1,7 @@
-/** The line of prefixes that one agent grows: what is in its context, and the only way for more to get there.
- *  Invariant: an entry is in the journal before it is in the prefix; inside an epoch the prefix only grows; what belongs
- *  together is one write. A write that fails changes nothing here.
- *  Elsewhere: bytes (@prefork/wire), lines on the disk (../journal), what is said (turn.ts). */
+/** The line of prefixes that one agent grows: what is in its context, and the only way to add to it.
+ *  An entry is in the journal before it is in the prefix. Inside an epoch the prefix only grows. What belongs together
+ *  is one write, and a write that fails changes nothing here.
+ *  Elsewhere: bytes (@prefork/wire), lines on disk (../journal), what is added (turn.ts). */
 
 import {
   type Block,
@@ -37,7 +37,7 @@ import type { Measured } from "./account.ts";
 
 export type LineageJournal = Pick<Journal, "appendAll" | "flush">;
 
-/** What the next request goes on from. All of it is by reference: keeping one costs nothing. */
+/** What the next request continues from. All of it is by reference: keeping one costs nothing. */
 export type LineageState = {
   readonly protocol: Protocol;
   readonly prefix: FrozenPrefix;
@@ -48,37 +48,37 @@ export type LineageState = {
   readonly head: Head;
   readonly epoch: number;
   readonly measured: Measured | undefined;
-  /** That came since then. */
+  /** Pictures that were added since then. */
   readonly pictures: Pictures;
   /** Requests sent so far. */
   readonly turns: number;
-  /** Of this epoch, the last request that was answered: what it sent, that with its answer, when it was sent (an entry's
-   *  life counts from there, however long the answer took), and the answer's id. */
+  /** The last answered request of this epoch: what it sent, the same with its answer, when it was sent (an entry's lifetime
+   *  counts from there, however long the answer took), and the answer's id. */
   readonly asked?: FrozenPrefix;
   readonly answered?: FrozenPrefix;
   readonly askedAt?: number;
-  /** When that answer had come; unknown in a later life of the session. */
+  /** When that answer was complete; unknown after a resume. */
   readonly answeredAt?: number;
   readonly responseId?: string;
-  /** Of this epoch's requests: tokens that the one before had sent, and how many of them were read. */
+  /** For the requests of this epoch: tokens that could have been read from the cache, and tokens that were. */
   readonly warmth?: { readonly could: number; readonly did: number };
 };
 
-/** How the next request is sent, where it is not sent like any other: the first ones of a family. */
+/** How the next request is sent, if it belongs to a family. */
 export type NextRequest = {
   readonly markers?: (prefix: FrozenPrefix) => readonly Marker[]; // default: as of any other
   /** Resolves when it may be sent. */
   readonly admit: (signal: AbortSignal) => Promise<Ticket>;
-  /** Nobody is waited for any more, so it is not sent before a rewrite for their sake. Default: never. */
+  /** Is nobody waiting for anybody any more? Then a rewrite of the context need not wait for the family. Default: never. */
   readonly isOver?: () => boolean;
-  /** The answer that the provider compares a cache miss with, where it does that. */
+  /** The id of the answer with which the provider compares a cache miss, if it does that. */
   readonly diagnoseAgainst?: string;
 };
 
 /** What a context begins with. */
 export type LineageStart = { readonly head: Head; readonly messages?: readonly Message[]; readonly source?: string };
 
-/** `protocol`: where it is another one from here on. */
+/** `protocol`: if it changes with this epoch. */
 type NewEpoch = LineageStart & { readonly protocol?: Protocol };
 
 export class Lineage {
@@ -87,7 +87,7 @@ export class Lineage {
   #state: LineageState;
   #next: NextRequest | undefined;
 
-  /** Use `beginLineage` or `resumeLineage`. `entered` hears of every message that is put at the end. */
+  /** Use `beginLineage` or `resumeLineage`. `entered` is called for every message that is added. */
   constructor(journal: LineageJournal, state: LineageState, entered?: (message: Message) => void) {
     this.#journal = journal;
     this.#state = state;
@@ -101,8 +101,7 @@ export class Lineage {
     return this.#state.prefix;
   }
 
-  /** Puts a message at the end; calls that it would leave open are answered by the placeholder. `also`: what is true from
-   *  the same moment on. */
+  /** Adds a message; calls that it leaves open are answered by the placeholder. `also`: entries of the same write. */
   enter(
     message: Message,
     { source, also = [] }: { readonly source?: string; readonly also?: readonly PlainEntry[] } = {},
@@ -113,14 +112,14 @@ export class Lineage {
     this.#entered?.(message);
   }
 
-  /** Puts a message at the end that `extend` goes on with: what a family shares. */
+  /** Adds a message that `extend` continues: what a family shares. */
   enterOpen(message: Message): void {
     const { prefix, drafts } = growMessage(this.prefix, message, { open: true });
     this.#journal.appendAll(drafts);
     this.#state = { ...this.#state, prefix, pictures: addPictures(this.#state.pictures, message.content) };
   }
 
-  /** Puts more blocks into the user message that is still open. */
+  /** Adds blocks to the user message that is still open. */
   extend(
     blocks: readonly Block[],
     { source, also = [] }: { readonly source?: string; readonly also?: readonly PlainEntry[] } = {},
@@ -131,7 +130,7 @@ export class Lineage {
     this.#entered?.({ role: "user", content: blocks });
   }
 
-  /** Puts at the end what was grown before, for several lines at once. */
+  /** Adds what was grown before, once for several lines. */
   adopt({ prefix, drafts }: Growth): void {
     this.#journal.appendAll(drafts);
     this.#state = { ...this.#state, prefix };
@@ -146,14 +145,14 @@ export class Lineage {
     return this.#next;
   }
 
-  /** Once: only the first request after a fan-out is sent in the family's order. */
+  /** Takes the plan: only the first request after a fan-out is sent in the family's order. */
   takePlan(): NextRequest | undefined {
     const next = this.#next;
     this.#next = undefined;
     return next;
   }
 
-  /** A deliberate rewrite: from here on the context begins with this. `also`: what is true from the same moment on. */
+  /** A deliberate rewrite: from here on the context begins with this. `also`: entries of the same write. */
   startEpoch(reason: EpochReason, beginning: NewEpoch, also: readonly PlainEntry[] = []): void {
     this.#next = undefined; // of bytes that are gone
     const { turns } = this.#state;
@@ -165,7 +164,7 @@ export class Lineage {
     this.#state = { protocol, prefix, markers: [], head: beginning.head, epoch, measured: undefined, pictures, turns };
   }
 
-  /** A request is about to be sent. Gives its number. */
+  /** Records a request that is about to be sent, and returns its number. */
   recordRequest(
     markers: readonly Marker[],
     { maxTokens, reserved }: { readonly maxTokens: number; readonly reserved: Reservation },
@@ -181,14 +180,14 @@ export class Lineage {
     return turns;
   }
 
-  /** A request broke off after its answer had begun: what that took. */
+  /** Records the cost of a request that broke off after its answer had begun. */
   recordBrokenAnswer({ usage, usd }: Took): void {
     this.#journal.appendAll([
       { entry: brokenEntry(this.#state.turns, { usage, ...(usd === undefined ? {} : { usd }) }) },
     ]);
   }
 
-  /** A request was answered: what it said and what it took. */
+  /** Records an answer and its cost. */
   async recordAnswer(response: ModelResponse, facts: Answering): Promise<void> {
     const { id, model, stop, usage } = response;
     const { message, usd, ms, refused, broken } = facts;
@@ -218,7 +217,7 @@ export class Lineage {
   }
 }
 
-/** Prompts that are too short to be kept say nothing. */
+/** Prompts that are too short to be cached do not count. */
 const warmer = ({ warmth, measured, head }: LineageState, { read }: Usage): NonNullable<LineageState["warmth"]> => {
   const { could, did } = warmth ?? { could: 0, did: 0 };
   const before = measured?.tokens ?? 0;
@@ -231,10 +230,10 @@ type Took = { readonly usage: Usage; readonly usd?: number };
 const brokenEntry = (turn: number, took: Took): PlainEntry => ({ kind: "billed", turn, ...took });
 
 type Answering = {
-  /** What answers to it that broke off had taken before. */
+  /** The cost of earlier answers to it that broke off. */
   readonly broken?: Took;
   readonly message?: Message;
-  /** Answers to calls of the message that may not run: entered with it, so that no later life of the session runs them. */
+  /** Results for calls of the message that may not run. They enter with it, so that no later life of the session runs them. */
   readonly refused: readonly ToolResultBlock[];
   readonly usd?: number;
   readonly ms: number;
@@ -261,7 +260,7 @@ const grown = (
   return [prefix, drafts];
 };
 
-/** A line that begins with this. */
+/** A new line. */
 export const beginLineage = (journal: LineageJournal, protocol: Protocol, beginning: LineageStart): Lineage => {
   const [prefix, drafts] = grown(protocol, { ...beginning, epoch: 1, reason: "start" });
   journal.appendAll(drafts);
@@ -277,7 +276,7 @@ export const beginLineage = (journal: LineageJournal, protocol: Protocol, beginn
   });
 };
 
-/** A line that goes on where its journal ends; undefined where that holds no epoch. */
+/** A line that continues where its journal ends; undefined if the journal has no epoch. */
 export const resumeLineage = (
   journal: LineageJournal,
   replayed: Replayed,

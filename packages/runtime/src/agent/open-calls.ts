@@ -1,8 +1,8 @@
-/** Which calls stand in the context without a result, and what is known of them?
- *  Invariant: a call that had ended keeps its result, whether the process died or only the journal could not be written;
- *  of all others only those that change nothing are run again, the rest is answered. What is known holds for the prefix
- *  that it was learned under and for no other: a provider may give the same id again.
- *  Elsewhere: running a batch (dispatch.ts), what a journal says of calls (../journal). */
+/** Which calls in the context have no result yet, and what is known about them?
+ *  A call that had ended keeps its result, whether the process died or only the journal could not be written. Of all
+ *  others only calls that change nothing run again; the rest are answered with what is known. This knowledge holds for
+ *  the prefix under which it was gained and for no other, because a provider may use the same id again.
+ *  Elsewhere: running a batch (dispatch.ts), what a journal says about calls (../journal). */
 
 import { type ToolResultBlock, type ToolUseBlock, text } from "@prefork/wire";
 import type { ProblemKind, Replayed } from "../journal/index.ts";
@@ -12,7 +12,7 @@ import type { Lineage } from "./lineage.ts";
 
 type Known = ReadonlyMap<string, ToolResultBlock>;
 
-/** What an earlier life of the session left without a result; results as far as they are known. */
+/** Calls that an earlier life of the session left without a result, and the results that are known. */
 export type LeftOpen = { readonly calls: readonly ToolUseBlock[]; readonly known: Known };
 
 export type AnswerCalls = (calls: readonly ToolUseBlock[], known: Known) => Promise<readonly ToolResultBlock[]>;
@@ -36,7 +36,7 @@ export class OpenCalls {
     this.#left = { ...left, under: line.prefix.hash };
   }
 
-  /** A call has its result: the journal has it, or it only read and enters next. */
+  /** A call has its result: it is in the journal, or the call only read and its result enters next. */
   ended(result: ToolResultBlock): void {
     const { hash } = this.#line.prefix;
     if (this.#endedUnder !== hash) this.#ended.clear();
@@ -44,7 +44,7 @@ export class OpenCalls {
     this.#ended.set(result.toolUseId, result);
   }
 
-  /** A result for each call that has none in the context. `answer` runs what may be run. */
+  /** Returns a result for each call that has none in the context. `answer` runs what may run. */
   async results(answer: AnswerCalls): Promise<readonly ToolResultBlock[]> {
     const { pending, hash } = this.#line.prefix;
     if (pending.length === 0) return [];
@@ -60,7 +60,7 @@ export const readLeftOpen = (
   { registry, guard }: { readonly registry: Registry; readonly guard: AgentGuard },
 ): LeftOpen => {
   const known = new Map<string, ToolResultBlock>();
-  // The line that says that it began may be one of those that are gone.
+  // The line that recorded its start may be among the lost ones.
   const notBegun = problems.some(({ kind }) => LOSSES.includes(kind)) ? LOST : NOT_BEGUN;
   for (const open of openCalls) {
     const { call } = open;

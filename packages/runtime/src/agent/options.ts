@@ -64,7 +64,7 @@ export type Rights = {
   readonly mode: Mode;
   readonly asks: GuardContext["asks"];
   readonly filter?: ToolFilter | undefined;
-  /** Why the filter has to do without a comparison before and after. */
+  /** Why there is no comparison before and after the run. */
   readonly unwatched?: string | undefined;
 };
 
@@ -168,7 +168,7 @@ export type AgentHooks = {
     call: HookedCall,
     judging: { readonly signal: AbortSignal; readonly touches: (args: JsonObject) => Touches | undefined },
   ) => Promise<HookVerdict>;
-  /** Gives notes for the result. */
+  /** Returns notes for the result. */
   readonly afterCall: (
     call: Parameters<NonNullable<Hooks["afterCall"]>>[0],
     signal: AbortSignal,

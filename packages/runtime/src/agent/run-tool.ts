@@ -1,7 +1,8 @@
-/** Is what a tool returned an output, and what of it enters the conversation? Pure.
- *  Invariant: types end where a tool of somebody else begins, so nothing is taken for granted: what is no output is a
- *  failure of that one call, in words that its author can act on, and never `undefined` in a request.
- *  Elsewhere: running tools (dispatch.ts), results that are too long (../context). */
+/** Is what a tool returned a valid output, and how long do we wait for it after an abort?
+ *  Types end where a tool of another author begins, so nothing is assumed: an invalid output is a failure of that one
+ *  call, worded so that the tool's author can act on it, and never `undefined` in a request. After an abort and a
+ *  grace period there is always an outcome.
+ *  Elsewhere: which tools run when (dispatch.ts), results that are too long (../context). */
 
 import type { ToolOutput } from "../tools/index.ts";
 import type { Content } from "./options.ts";
@@ -13,7 +14,7 @@ const isBlock = (value: unknown): boolean =>
   isObject(value) &&
   (value.type === "text" ? typeof value.text === "string" : value.type === "image" && isObject(value.source));
 
-/** A word for a value of any kind. */
+/** Describes the kind of a value in a word. */
 const kindOf = (value: unknown): string => {
   if (value === undefined || value === null) return String(value);
   return Array.isArray(value) ? "an array" : isObject(value) ? "an object" : `a ${typeof value}`;
@@ -27,7 +28,7 @@ const problemOf = (output: unknown): string | undefined => {
   return content.every(isBlock) ? undefined : "returned content with a block that is neither text nor an image";
 };
 
-/** What a tool returned, or a failure that says why it is none. */
+/** What a tool returned, or a failure that says why that is not an output. */
 export const checkOutput = (output: ToolOutput): ToolOutput => {
   const problem = problemOf(output);
   if (problem === undefined) return output;
@@ -42,16 +43,14 @@ export const toContent = ({ content }: ToolOutput): Content => {
     : [{ type: "text", text: "(no output)" }];
 };
 
-/** How long is something waited for that may not hear of an abort?
- *  Invariant: after an abort and a moment of grace there is always an outcome; nothing is left listening or ticking once
- *  there is one, and a late failure of what was given up is nobody's.
- *  Elsewhere: what is waited for (dispatch.ts). */
+/** Waits for work that may not notice an abort. Once there is an outcome nothing keeps listening or ticking, and a late
+ *  failure of abandoned work is ignored. */
 
 export type GivenUp<T> = {
   readonly signal: AbortSignal;
   /** Between the abort and giving up. */
   readonly graceMs: number;
-  /** The outcome then. */
+  /** The outcome after giving up. */
   readonly instead: T;
 };
 

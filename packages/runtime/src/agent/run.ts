@@ -1,7 +1,7 @@
-/** From a prompt to the stop: turns until the model is done or a limit is reached.
- *  Invariant: whatever ends it, the context is well formed and every call in it is answered; the same reason for the end
- *  stands in the journal and in the event.
- *  Elsewhere: one request (turn.ts), one tool batch (dispatch.ts), limits (stop.ts, account.ts). */
+/** One exchange: turns from a prompt until the model is done or a limit is reached.
+ *  Whatever ends it, the context is well formed and every call in it has a result. The journal and the event give the
+ *  same reason for the end.
+ *  Elsewhere: one request (turn.ts), one tool batch (dispatch.ts), money and tokens (account.ts). */
 
 import { estimatedPart, type ModelResponse, noUsage, text, type Usage } from "@prefork/wire";
 import type { ExchangeEnd } from "../events.ts";
@@ -16,11 +16,11 @@ import { runTurn, type TurnResult } from "./turn.ts";
 export type AgentRun = AgentParts & {
   readonly dispatch: Dispatch;
   readonly limits: TurnLimits;
-  /** What has come up since the last turn and is said at the tail. */
+  /** Notes about what happened since the last turn, for the tail. */
   readonly tail: () => TailNotes;
-  /** Notes go inside the last result, where new text of the user would cost the thinking before it. */
+  /** Notes go inside the last result, because new user text would drop the thinking before it. */
   readonly insideLastResult: boolean;
-  /** Makes room before a turn where there is little left, or because there was none. False: there is nothing to gain. */
+  /** Makes room before a turn if little is left, or after a request did not fit. False: there is nothing to gain. */
   readonly makeRoom: (why: "threshold" | "context-full", signal: AbortSignal) => Promise<boolean>;
 };
 
@@ -34,10 +34,10 @@ export type ExchangeResult = {
   readonly usd: number;
 };
 
-/** How often an answer that reached its length limit is continued. */
+/** How often an answer that was cut at its length limit is continued. */
 const CONTINUATIONS = 3;
-/** How many answers in a row may end without a call that ran, and be asked to go on: paused, cut, or with calls that
- *  nobody could run. A provider that answers so for ever would otherwise be paid for ever. */
+/** How many answers in a row may end without progress: paused, cut off, or with calls that cannot run. Otherwise a provider
+ *  that keeps answering like this would be paid for ever. */
 export const FRUITLESS_ANSWERS = 20;
 export const CUT_AGAIN: ExchangeStop = { end: "done", reason: "the answer reached its length limit again and again" };
 const INTERRUPTED: ExchangeStop = { end: "aborted", reason: "interrupted" };
@@ -46,11 +46,11 @@ const CONTINUE = "Your answer was cut at its length limit. Go on exactly where i
 type Progress = {
   turns: number;
   text: string;
-  /** Answers in a row that were cut. */
+  /** Answers in a row that were cut off. */
   cut: number;
-  /** The next answer goes on in the middle of the last one's text. */
+  /** The next answer continues in the middle of the last one's text. */
   goesOn: boolean;
-  /** Since the last answer that fitted. */
+  /** Has room been made since the last answer that fitted? */
   madeRoom: boolean;
   /** Answers in a row that ran no call and did not end the exchange. */
   fruitless: number;
@@ -64,7 +64,7 @@ export const runExchange = async (run: AgentRun, signal: AbortSignal): Promise<E
   return { ...stop, text: progress.text, turns: progress.turns, ...spentSince(before, run.account.spent) };
 };
 
-/** A journal that cannot be written ends the exchange: what is not kept must not happen. */
+/** A journal that cannot be written ends the exchange, because what cannot be recorded must not happen. */
 const journalFailed = (error: unknown): ExchangeStop => {
   if (!(error instanceof JournalError)) throw error;
   return { end: "journal-failed", reason: error.message };
@@ -91,7 +91,7 @@ const untilStop = async (run: AgentRun, progress: Progress, signal: AbortSignal)
   }
 };
 
-/** Only a call that ran, or could have, is progress. */
+/** Only a call that ran, or could have run, counts as progress. */
 const fruitlessStop = (progress: Progress, result: TurnResult): ExchangeStop | undefined => {
   const { calls, refused } = result.kind === "answered" ? result.answer : { calls: [], refused: [] };
   progress.fruitless = calls.length > refused.length ? 0 : progress.fruitless + 1;
@@ -122,7 +122,7 @@ const recover = async (
   }
 };
 
-/** Once: if the prompt is too long right after room was made, making more will not help. */
+/** Once only: if the prompt is too long right after room was made, making room again will not help. */
 const makeRoomOnce = async (
   run: AgentRun,
   { progress, reason }: { readonly progress: Progress; readonly reason: string },
@@ -189,14 +189,14 @@ const answerCalls = async (run: AgentRun, answer: AcceptedAnswer, signal: AbortS
   return batch.stopped;
 };
 
-/** What all share is entered first, then the children start from there, then the parent goes on with its own words. */
+/** What all share enters first, then the children start from there, then the parent continues with its own words. */
 const enterFamily = async (run: AgentRun, batch: Batch, family: StartedFamily): Promise<void> => {
   const { line, insideLastResult } = run;
   const { results } = batch;
   const held = insideLastResult ? results.at(-1) : undefined;
   const shared = held ? results.slice(0, -1) : results;
   if (shared.length > 0) line.enterOpen({ role: "user", content: shared });
-  // Before they start: one that ends at once is told at the next boundary, as every other.
+  // Read before they start: a child that ends at once is reported at the next boundary, like any other.
   const { blocks, also, entered } = run.tail();
   const words = text(await family.launch(line, held));
   const own = held ? [{ ...held, content: [...held.content, words, ...blocks] }] : [words, ...blocks];
@@ -206,7 +206,7 @@ const enterFamily = async (run: AgentRun, batch: Batch, family: StartedFamily): 
   entered();
 };
 
-/** Results, then what is told beside them. */
+/** Results, then the notes of the tail. */
 const enterResults = (
   { line, insideLastResult }: AgentRun,
   batch: Batch,
@@ -234,7 +234,7 @@ const describeShortage = ({ limit, needed, left }: Shortage): string =>
       ? `the tokens are used up; the next request could take ${needed}`
       : `the next request could take ${needed} tokens, and ${Math.max(0, left)} are left`;
 
-/** Nothing that is there is shown as nothing. */
+/** A small amount is never shown as zero. */
 const dollars = (usd: number): string => (usd < 0.000_05 ? "less than $0.0001" : `$${usd.toFixed(4)}`);
 
 export const spentSince = (before: Spent, after: Spent): { readonly usage: Usage; readonly usd: number } => ({
@@ -252,9 +252,7 @@ const subtract = (a: Usage, b: Usage): Usage => {
   };
 };
 
-/** May another turn begin? Pure.
- *  Invariant: asked before each request, never in the middle of one.
- *  Elsewhere: money and tokens, which need the request's size (account.ts). */
+// --- limits: checked before each request, never during one ---------------------------------------------------------------
 
 export type TurnLimits = {
   /** Turns of one exchange. */

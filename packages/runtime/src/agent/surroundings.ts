@@ -1,7 +1,7 @@
-/** What lies around a session, and what the model has been told of it.
- *  Invariant: what was told is in the journal with the message that told it, so a resumed session tells no change twice
- *  and forgets none.
- *  Elsewhere: reading it and wording changes (../context). */
+/** What surrounds a session (conventions, environment, mode, tool servers), and what of it the model already knows?
+ *  What the model was told is in the journal with the message that told it, so a resumed session reports no change
+ *  twice and misses none.
+ *  Elsewhere: reading the surroundings and wording the changes (../context). */
 
 import { existsSync } from "node:fs";
 import type { Mode } from "@prefork/guard";
@@ -24,12 +24,12 @@ import type { AgentParts } from "./options.ts";
 
 type SurroundingsParts = Pick<AgentParts, "options" | "extensions" | "state">;
 
-/** Notes to be entered, and what is true once they are. */
+/** Notes to enter, and the entries that are written with them. */
 export type SurroundingsNotes = {
   readonly notes: readonly Note[];
   readonly blocks: readonly TextBlock[];
   readonly also: readonly PlainEntry[];
-  /** To be called when they stand in the context. */
+  /** Call this when they are in the context. */
   readonly entered: () => void;
 };
 
@@ -50,7 +50,7 @@ export class SurroundingsWatch {
     this.#told = readTold(parts.state.get(SLOT));
   }
 
-  /** All of it, read anew. */
+  /** Reads all of it again. */
   async read(mode: Mode): Promise<Surroundings> {
     const { options, extensions } = this.#parts;
     const { cwd, home, clock } = options;
@@ -66,13 +66,13 @@ export class SurroundingsWatch {
     return { conventions, environment, mode, sections: extensions.sections, ...this.#offered() };
   }
 
-  /** The conversation begins, or begins anew, with all of it. */
+  /** The conversation begins, or begins again after a compaction, with all of it. */
   startAnew(around: Surroundings): Pick<SurroundingsNotes, "also" | "entered"> {
     return this.#telling(toKnownSurroundings(around));
   }
 
-  /** What has changed since it was told. Without `around` only what can be known at no cost: date, mode and
-   *  the tools of servers. */
+  /** What has changed since the model was told. Without `around` only what can be known for free: date, mode and the tools
+   *  of servers. */
   changes(mode: Mode, around?: Surroundings): SurroundingsNotes {
     const before = this.#told;
     const now = around ?? this.#cheaply(mode);
@@ -95,8 +95,8 @@ export class SurroundingsWatch {
     return offered === undefined ? {} : { offered };
   }
 
-  /** Asked after every tool batch, and the calendar is slow to answer: once a minute is enough, since every time zone's
-   *  day begins with a minute. */
+  /** Formatting a date is slow and happens after every tool batch. Once a minute is enough, because in every time zone a day
+   *  begins at a full minute. */
   #date(): string {
     const now = this.#parts.options.clock.now();
     const minute = Math.floor(now / 60_000);
@@ -114,7 +114,7 @@ export class SurroundingsWatch {
   }
 }
 
-/** Whatever is not what we wrote counts as nothing told: then no change is told either. */
+/** A value that we did not write counts as nothing told: then no change is reported either. */
 const readTold = (value: Json | undefined): KnownSurroundings | undefined =>
   typeof value === "object" && value !== null && "files" in value && Array.isArray(value.files)
     ? (value as unknown as KnownSurroundings)

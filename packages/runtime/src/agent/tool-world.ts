@@ -1,5 +1,5 @@
-/** What the tools of one agent work with: files, shells, what was read, the list of things to do.
- *  Invariant: every agent has its own; what must survive is journalled after each batch, and nothing of it twice.
+/** What the tools of one agent work with: files, shells, what was read, the to-do list, the environment of commands.
+ *  Every agent has its own. What must survive is journalled after each batch, and nothing is journalled twice.
  *  Elsewhere: the tools (../tools), when they run (dispatch.ts). */
 
 import { draftsIn, type OpenedCell, type OpenedSandbox, openCell, openSandbox, probeSandbox } from "@prefork/guard";
@@ -21,7 +21,7 @@ import type { ApprovedCall } from "./dispatch.ts";
 import type { AgentGuard } from "./guard.ts";
 import type { AgentParts, Content } from "./options.ts";
 
-/** What of its agent the tools work with. */
+/** The parts of an agent that its tools work with. */
 type ToolWorldParts = Pick<
   AgentParts,
   | "options"
@@ -55,13 +55,13 @@ export class ToolWorld implements AsyncDisposable {
   #files: ToolFiles;
   readonly #keeping: OutputStore;
   readonly #replacements: ReplacementState;
-  /** What the parent had decided when this agent began. */
+  /** The parent's replacements when this agent began. */
   readonly #inherited: ReplacementState | undefined;
   /** How many batches had a call with this id. */
   readonly #uses = new Map<string, number>();
   #todos: readonly Todo[];
   #layers: Promise<Layers> | undefined;
-  /** In the environment of all its commands: what they leave behind is found by it. */
+  /** A variable in the environment of all its commands, by which leftover processes are found. */
   readonly #mark: string;
   #hasRun = false;
 
@@ -90,7 +90,7 @@ export class ToolWorld implements AsyncDisposable {
     return new ToolWorld(parts, { guard, workplace, files: await withMemory(parts, files) });
   }
 
-  /** Its tools work in other folders from now on; what was read before was read elsewhere. */
+  /** From now on its tools work in other folders. What was read before was read elsewhere. */
   async moveTo(workplace: Workplace): Promise<void> {
     const opened = await openFiles(this.#parts, { guard: this.#guard, workplace });
     const files = await withMemory(this.#parts, opened);
@@ -101,7 +101,7 @@ export class ToolWorld implements AsyncDisposable {
     this.reads = ReadState.empty();
   }
 
-  /** Are commands kept from writing outside of its folders? */
+  /** Does a sandbox keep commands from writing outside its folders? */
   async isBounded(): Promise<boolean> {
     const layers = await this.#layersOf().catch(() => undefined);
     return layers?.sandbox.kind === "on";
@@ -117,7 +117,7 @@ export class ToolWorld implements AsyncDisposable {
     return this.#files;
   }
 
-  /** As they are now; what either side decides later is its own. */
+  /** A copy: later decisions of either side do not affect the other. */
   get replacements(): ReplacementState {
     return this.#replacements.clone();
   }
@@ -156,7 +156,7 @@ export class ToolWorld implements AsyncDisposable {
     };
   }
 
-  /** A result too long for the conversation enters as a preview; the whole of it is kept in a file. */
+  /** A result that is too long for the conversation enters as a preview; the full text is kept in a file. */
   async shorten(callId: string, tool: string, blocks: Content): Promise<Content> {
     const toolUseId = this.#nameOf(callId);
     const entering: IncomingResult = { toolUseId, tool, blocks };
@@ -185,19 +185,19 @@ export class ToolWorld implements AsyncDisposable {
     );
   }
 
-  /** A provider may give an id again in a later turn; what was decided about the first result says nothing of the next. */
+  /** A provider may reuse an id in a later turn; what was decided for the first result does not apply to the next. */
   #nameOf(callId: string): string {
     return nameOfUse(callId, this.#uses.get(callId) ?? this.#usesBefore(callId));
   }
 
-  /** A fork may be given an id that its parent has used. */
+  /** A provider may give a fork an id that its parent has used. */
   #usesBefore(callId: string): number {
     let uses = 0;
     while (this.#inherited?.get(nameOfUse(callId, uses)) !== undefined) uses++;
     return uses;
   }
 
-  /** What tools have learned since the last time, as entries. */
+  /** What tools have read since the last call of this method, as journal entries. */
   takeLearned(): readonly PlainEntry[] {
     return this.reads.takeNewPaths().flatMap((path): readonly PlainEntry[] => {
       const seen = this.reads.get(path);
@@ -241,7 +241,7 @@ export class ToolWorld implements AsyncDisposable {
     });
   }
 
-  /** Empty where it could not be kept; the preview says so. */
+  /** Empty if it could not be kept; the preview says so. */
   async #keep(name: string, content: string): Promise<string> {
     try {
       return await this.#keeping.keep(name, content);
@@ -256,7 +256,7 @@ export class ToolWorld implements AsyncDisposable {
     this.#parts.emit({ type: "todos_changed", todos });
   }
 
-  /** Tried when the first tool runs that starts something, once: a session that only talks or reads pays nothing. */
+  /** Opened once, when the first tool runs that starts a program. A session that only talks or reads pays nothing. */
   #layersOf(): Promise<Layers> {
     this.#layers ??= openLayers(this.#parts, this.#workplace);
     return this.#layers;
@@ -275,7 +275,7 @@ const openFiles = (
 ): Promise<ToolFiles> =>
   openToolFiles({ roots, cwd, mayRead: (from) => guard.mayShow(from), drafts: draftsIn(options.state) });
 
-/** With a folder beside the workspace that it writes in, also by a name that is a link. */
+/** Adds the memory folder outside the workspace that it may write in, by all of its names. */
 const withMemory = async ({ rights }: ToolWorldParts, files: ToolFiles): Promise<ToolFiles> =>
   rights.filter?.memory ? files.withFolder(rights.filter.memory.names) : files;
 
@@ -324,10 +324,8 @@ const isTodo = (value: Json): value is Todo =>
   "status" in value &&
   STATUSES.includes(String(value.status));
 
-/** What approved commands see of the user's environment. Pure.
- *  Invariant: all of it but the keys that this program or its providers use, and what would start something in every
- *  shell that a command opens.
- *  Elsewhere: commands that only read see nothing of it, which names are keys (@prefork/guard). */
+/** What approved commands see of the user's environment: all of it except the keys that this program or its providers use,
+ *  and variables that would start something in every shell. Read-only commands see none of it. */
 
 const STARTS_SOMETHING: readonly string[] = [
   "BASH_ENV",

@@ -1,7 +1,7 @@
 /** One request and its answer.
- *  Invariant: nothing is sent that was not journalled and paid for by a hold; an answer is entered whole or, when it was
- *  interrupted, as the text that was shown; a failure leaves the context as it was before the request.
- *  Elsewhere: what is done with the answer (run.ts), waiting and sending again (@prefork/wire). */
+ *  Nothing is sent before it is journalled and its cost is reserved. An answer enters the context as a whole or, when
+ *  it was interrupted, as the text that was shown. A failure leaves the context as it was before the request.
+ *  Elsewhere: what is done with the answer (run.ts), waiting and retrying (@prefork/wire). */
 
 import {
   addUsage,
@@ -30,7 +30,7 @@ import { type AcceptedAnswer, AttemptUsage, readAnswer, readPartial } from "./an
 import type { Lineage, LineageState, NextRequest } from "./lineage.ts";
 import type { AgentParts } from "./options.ts";
 
-/** What of its agent a turn needs. */
+/** The parts of an agent that a turn needs. */
 export type TurnParts = Pick<AgentParts, "line" | "engine" | "account" | "settings" | "emit" | "options">;
 
 export type TurnResult =
@@ -100,7 +100,7 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
     if (!used && lost && !(caught instanceof JournalError)) line.recordBrokenAnswer(lost);
     return unanswered(caught, { line, shown }, signal);
   } finally {
-    // Once, however it ended. An answer that had begun is paid for as far as it came.
+    // Settled once, however it ended. An answer that had begun is paid for as far as it arrived.
     const { reservations } = shown;
     const { usage, usd = 0 } = used ?? heard.ofAllAttempts(facts, service()) ?? { usage: noUsage };
     account.settle({ usd: reserved.usd * reservations, tokens: reserved.tokens * reservations }, { usage, usd });
@@ -113,7 +113,7 @@ const markersOf = (state: LineageState, ttl: Ttl): readonly Marker[] => {
   return nextMarkers(prefix, last, { ttl, unanswered: isOpen, ...(answered ? { answered } : {}) });
 };
 
-/** Sends when the family lets it, and tells the family what became of it. */
+/** Sends when the family's gate opens, and reports the outcome to the gate. */
 const inOrder = async (
   planned: NextRequest | undefined,
   signal: AbortSignal,
@@ -129,7 +129,7 @@ const inOrder = async (
     ticket.readable();
     return response;
   } finally {
-    // After `readable` this says nothing; before it, the next in line takes the lead.
+    // After `readable` this does nothing; before it, the next in line takes the lead.
     ticket.failed();
   }
 };
@@ -139,7 +139,7 @@ const unanswered = (
   { line, shown }: { readonly line: Lineage; readonly shown: { readonly text: string } },
   signal: AbortSignal,
 ): Exclude<TurnResult, { readonly kind: "answered" }> => {
-  // What cannot be sent at all, such as a key with a line break in it.
+  // The request cannot be sent at all, for example because the key contains a line break.
   if (caught instanceof InputError)
     return { kind: "failed", message: caught.message, reason: { kind: "invalid-request", status: 0 } };
   if (!(caught instanceof ModelError)) throw caught;
@@ -152,11 +152,11 @@ const unanswered = (
   return { kind: "failed", message: caught.message, reason: caught.reason };
 };
 
-/** How often an answer that broke off in the middle is asked for again. The client does not: it cannot take back what it
- *  has given. Here nothing has been done with it yet. */
+/** How often an answer that broke off in the middle is requested again. The client does not do this, because it has already
+ *  passed on what arrived. Here nothing has been done with it yet. */
 const RESTARTS = 2;
 
-/** What has come of an answer, and of those before it that broke off. */
+/** What has arrived of an answer, and of earlier attempts that broke off. */
 type Shown = {
   text: string;
   readonly heard: AttemptUsage;
@@ -236,7 +236,7 @@ const show = (event: ModelEvent, { turn, shown, emit }: Pick<Receiving, "turn" |
   }
 };
 
-/** As for a request that had not been answered at all (see `retryable`). */
+/** The same errors as for a request that was not answered at all (see `retryable`). */
 const isPassing = (reason: ModelErrorReason): boolean => new ModelError("", reason).retryable;
 
 const isTooLong = ({ reason, message }: ModelError): boolean =>

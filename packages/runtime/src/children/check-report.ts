@@ -1,7 +1,7 @@
-/** Does a report say what was done? Held against the child's own calls and against git.
- *  Invariant: it notes and never refuses; what nobody can tell is said to be so, and is not called untrue; it never
- *  throws, and ends in bounded time whatever the report, the journal or the repository say.
- *  Elsewhere: what a report claims (claimed.ts), asking git (claims-git.ts), the report itself (report.ts). */
+/** Does a report say what was really done? Compared with the child's own calls and with git.
+ *  It adds notes and never refuses a report. What nobody can tell is noted as unknown, not as untrue. It never throws,
+ *  and it ends in bounded time whatever the report, the journal or the repository contain.
+ *  Elsewhere: what a report claims (report.ts), asking git (report-git.ts). */
 
 import { realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from "node:path";

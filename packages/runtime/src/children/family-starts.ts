@@ -1,7 +1,7 @@
-/** How the members of a family are started: each with its account and what it should read, all from bytes that are grown
- *  once.
- *  Invariant: forks from the same bytes pass the same gate, and the parent's own next request is sent in their order.
- *  Elsewhere: who asks for them (host.ts), bytes and order (../fork: family.ts), running them (runs.ts). */
+/** How the members of a family are started: each with its budget and what it should read from the cache, all from
+ *  bytes that are grown once.
+ *  Forks of the same bytes wait at the same gate, and the parent's own next request is sent in their order.
+ *  Elsewhere: who asks for them (launcher.ts), bytes and order (../fork: family.ts), running them (runs.ts). */
 
 import { addAbortListener } from "node:events";
 import { entryLifetimeMs, growLine, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";

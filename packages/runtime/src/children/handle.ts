@@ -1,7 +1,7 @@
-/** A fork in the hands of a program: what it does, what came of it, and the ways to end or leave it.
- *  Invariant: the result is taken once; leaving the handle ends the fork only while nobody has taken its result; ending
- *  the fork never ends its caller.
- *  Elsewhere: what runs (runs.ts), asking for one (host.ts). */
+/** A fork as a program holds it: what it does, its result, and the ways to end or leave it.
+ *  The result is taken once. Disposing of the handle ends the fork only if nobody has taken its result. Ending the
+ *  fork never ends its caller.
+ *  Elsewhere: what runs (runs.ts), asking for a fork (launcher.ts). */
 
 import { InputError } from "@prefork/wire";
 import type { RuntimeEvent } from "../events.ts";

@@ -1,7 +1,8 @@
-/** Starts agents beside the main line, for its model and for programs, and answers for them afterwards.
- *  Invariant: every way to start one asks the gate first; what was asked for has a row before its call is answered, so
- *  that a crash forgets nothing; siblings start from the same bytes; limits hold for all ways.
- *  Elsewhere: what runs (runs.ts), bytes and order (../fork: family.ts), composing a child (children.ts). */
+/** Starts agents in the background, for the main agent's model and for programs, and answers for them afterwards.
+ *  Every way to start an agent first checks whether it is allowed. An agent that was asked for has a row before its
+ *  call is answered, so that a crash forgets nothing. Siblings start from the same bytes, and limits hold for every
+ *  way to start.
+ *  Elsewhere: what runs (runs.ts), bytes and order (../fork: family.ts), opening a child (local-host.ts). */
 
 import { addAbortListener } from "node:events";
 import {
@@ -45,7 +46,7 @@ export type ChildLauncherOptions = FamilyStarterOptions & {
   readonly runs: Runs;
   readonly ids: Ids;
   readonly gate: () => ForkGate;
-  /** The session's, which all families take from. */
+  /** The session's account, from which all families spend. */
   readonly account: () => Account;
   readonly snapshot: () => CacheSafeParams | undefined;
   readonly host: ChildHost;
@@ -378,9 +379,8 @@ type Launching = {
   readonly held: ToolResultBlock | undefined;
 };
 
-/** What only the parent is told of what its turn started: which task is which call.
- *  Invariant: stands in the parent's own last block and never in a result, so that children share all before it.
- *  Elsewhere: starting them (host.ts), how their ends are told (../tasks). */
+/** Tells the parent which task belongs to which call. This is in the parent's own last block and never in a result, so that
+ *  children share everything before it. */
 
 type Starting = {
   readonly problems: ReadonlyMap<string, string>;

@@ -1,7 +1,8 @@
-/** The work of children in worktrees, brought back while their session is open: conflicts can go to who made them.
- *  Invariant: the same merge as without a session; a child that is handed its conflicts goes on from its own journal, and
- *  what it made of them is merged or told, never dropped.
- *  Elsewhere: merging (@prefork/worktrees), waking a child (../fork). */
+/** Merges the work of children in worktrees while their session is open, so that a conflict can go back to the child
+ *  that made it.
+ *  The merge is the same as without a session. A child that resolves its conflicts continues from its own journal, and
+ *  its work is then merged or reported, never dropped.
+ *  Elsewhere: merging (@prefork/worktrees), resuming a child (launcher.ts). */
 
 import { InputError } from "@prefork/wire";
 import type { MergeOptions, MergeOutcome, OnConflict, Worktrees } from "@prefork/worktrees";

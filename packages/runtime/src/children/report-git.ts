@@ -1,8 +1,8 @@
-/** What does git know of some paths and commits?
- *  Invariant: git is started directly, without a shell, in the clean environment of read-only plans, on a view of the
- *  repository, and not at all where the repository is not understood; each answer is bounded in time and size; an answer that did not
- *  come is no answer, never a "no".
- *  Elsewhere: what makes git harmless (@prefork/guard), what is asked (claims.ts). */
+/** What does git know about some paths and commits?
+ *  Git is started directly, without a shell, in the clean environment of read-only commands and on a view of the
+ *  repository, and not at all where the repository is not understood. Each answer is bounded in time and size. A
+ *  missing answer is never taken for a "no".
+ *  Elsewhere: what makes git harmless (@prefork/guard), what is asked (check-report.ts). */
 
 import { execFile } from "node:child_process";
 import { lstatSync } from "node:fs";

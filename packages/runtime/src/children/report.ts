@@ -1,6 +1,7 @@
-/** What a fork reported, taken apart. Pure.
- *  Invariant: whatever was written is kept as text; what does not have the form is said in a note, never dropped.
- *  Elsewhere: the form it was asked for (fork-messages of @prefork/wire), checking claims (claims.ts). */
+/** What does a fork report, and which files and commits does the report claim? Pure.
+ *  Everything that was written is kept as text; what does not have the requested form gets a note and is never
+ *  dropped. Words that are not clearly a name count as no claim. Reading takes time linear in the length of the text.
+ *  Elsewhere: the form that was requested (fork-messages of @prefork/wire), checking the claims (check-report.ts). */
 
 import type { Report } from "../ports.ts";
 
@@ -70,9 +71,7 @@ const pathsIn = (text: string | undefined): readonly string[] =>
     .map((line) => /^`([^`]+)`/.exec(line)?.[1] ?? line.split(/\s+[—–(-]|\s{2,}|:\s/)[0]?.trim() ?? line)
     .filter((path) => path !== "");
 
-/** Which files and commits does a report say it made? Pure.
- *  Invariant: words that are not clearly a name are held against nobody; looking takes no longer than the text is long.
- *  Elsewhere: taking a report apart (report.ts), whether it is so (claims.ts). */
+// --- claimed files -------------------------------------------------------------------------------------------------------
 
 export type ReportClaim = {
   /** As it was written. */

@@ -1,10 +1,11 @@
-/** Did a run that may write in one folder leave the rest as it was?
- *  Invariant: judged after every such run, by what stands on the disk. A change counts against the run only if one of its
- *  calls could have made it: a file that it named itself, or a change while a call of it went on that is not wholly kept
- *  in a cell, and nobody else of the session was writing. Such a change is put back, and what stood there is kept in a
- *  copy, since a person may have made it after all; every other change is told and left. Where such a call left a tree
- *  that cannot be compared as a whole any more, the run failed too, and what was seen is put back all the same.
- *  Elsewhere: recording and putting back (@prefork/guard), refusing calls (@prefork/guard). */
+/** Did a run that may write in one folder leave everything else as it was?
+ *  This is checked after every such run, by what is on disk. A change counts against the run only if one of its calls
+ *  could have made it: it changed a file that the run named, or it happened while a call of the run was not confined
+ *  to the read-only sandbox and nobody else in the session was writing. Such a change is reverted, and a copy of it is
+ *  kept, since a person may have made it after all. Every other change is reported and left alone. If such a call left
+ *  a tree that can no longer be compared completely, the run failed too, and the changes that were found are reverted
+ *  all the same.
+ *  Elsewhere: recording and reverting (@prefork/guard), refusing calls (@prefork/guard). */
 
 import { existsSync, realpathSync } from "node:fs";
 import { resolve } from "node:path";
@@ -203,10 +204,9 @@ const listed = (breaches: readonly DatedBreach[]): string =>
 const first = (texts: readonly string[], most: number): string =>
   texts.slice(0, most).join(", ") + (texts.length > most ? ` and ${texts.length - most} more` : "");
 
-/** Which names below a `.git` folder does git change by itself, so that a new one tells nothing?
- *  Invariant: what can make git run something, now or later, is never among them: settings, hooks, attributes, the files
- *  that lead to another repository, and the steps of a rebase; for submodules and work trees as for the repository itself.
- *  Elsewhere: comparing a tree before and after a run (run-audit.ts). */
+// --- names below `.git` that git changes by itself ----------------------------------------------------------------------
+// Nothing that can make git run something is among them, now or later: settings, hooks, attributes, files that lead to
+// another repository, the steps of a rebase; in submodules and worktrees as in the repository itself.
 
 /** With all below them. */
 const WATCHED = /^(?:config|config\.worktree|commondir|gitdir|hooks|info)$/;

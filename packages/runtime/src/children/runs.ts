@@ -319,9 +319,8 @@ export const neverStarted = (end: TaskEnd, reason: string): Ended => ({
 
 export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Calls of a turn that starts agents, and that take too long: they go on as tasks of their own.
- *  Invariant: such a call is answered by the constant that all siblings share, and its result is told as a task's is.
- *  Elsewhere: when a call is moved (../agent), tasks that are agents (host.ts). */
+/** Calls of a turn that starts agents and that take too long: they continue as tasks of their own. Such a call is answered
+ *  by the constant that all siblings share, and its result is reported like a task's. */
 
 export type MovedCallsOptions = {
   readonly table: TaskTable;

@@ -1,6 +1,7 @@
-/** What the main agent's model can do with tasks that it has started: look, wait, end, say something.
- *  Invariant: a result that was looked at is not announced again; words for a task are kept before the call is answered.
- *  Elsewhere: starting and waking (host.ts), what runs (runs.ts), states (../tasks). */
+/** What the main agent's model can do with the tasks it has started: look, wait, stop, send a message.
+ *  A result that the model has seen is not announced again. A message for a task is stored before the call is
+ *  answered.
+ *  Elsewhere: starting and resuming (launcher.ts), what runs (runs.ts), states (../tasks). */
 
 import type { JsonObject } from "@prefork/wire";
 import type { Delegated, DelegatedCall, Ids } from "../ports.ts";

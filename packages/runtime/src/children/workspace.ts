@@ -1,6 +1,8 @@
-/** The place that one child works in: its parent's checkout, shared with its siblings, or a copy of its own.
- *  Invariant: it is in one of the two at any time, and guard, tools and files agree on which; what it was is settled once.
- *  Elsewhere: copies (isolation.ts), paths and claims (bounds.ts), composing a child (children.ts). */
+/** Where one child works: in its parent's checkout, shared with its siblings, or in a worktree of its own.
+ *  It is in one of the two at any time, and its guard, tools and files agree on which. From a worktree no path leads
+ *  into the parent's checkout. In the shared checkout a file has one writer among the children of a session, and is
+ *  free again when that child has ended.
+ *  Elsewhere: worktrees (worktrees.ts), what commands may touch (@prefork/guard), opening a child (local-host.ts). */
 
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -140,10 +142,7 @@ export class ChildWorkspace {
   }
 }
 
-/** Where a child may work: in its copy of the checkout, or beside its siblings without writing what one of them writes.
- *  Invariant: a path into the parent's checkout never leads there from a copy; a file has one writer among the children
- *  of a session, and is free again when that one has ended.
- *  Elsewhere: what commands may touch (@prefork/guard), the copy (isolation.ts). */
+// --- paths and file claims -----------------------------------------------------------------------------------------------
 
 /** A call that touches the checkout, as one that touches the copy: the argument that names the path is the one whose change
  *  changes what the call touches. */

@@ -1,7 +1,8 @@
-/** Copies of the checkout for a session's children: when they are made, what is kept of them, and how they come back.
- *  Invariant: siblings that start together start from one state of the checkout; a copy that cannot be made is a failed
- *  start, never a child in the checkout; whatever a child's end, its work is committed before that end is told.
- *  Elsewhere: the copies themselves (@prefork/worktrees), what a child is told of its own (worktree-notice.ts). */
+/** Worktrees for the children of a session: when they are created, what is kept of them, how their work comes back,
+ *  and what a child is told about its own.
+ *  Siblings that start together start from one state of the checkout. A worktree that cannot be created is a failed
+ *  start, never a child in the checkout. However a child ends, its work is committed before that end is reported.
+ *  Elsewhere: the worktrees themselves (@prefork/worktrees), what a child may touch (workspace.ts). */
 
 import { isAbsolute, join } from "node:path";
 import { shownName } from "@prefork/guard/internal";
@@ -239,9 +240,8 @@ export const handBackText = (paths: readonly string[]): string =>
     "Resolve them so that both intentions hold, remove every marker, and report again in the same form.",
   ].join("\n");
 
-/** What an agent is told that works in a copy of the checkout. Pure.
- *  Invariant: stands at the end of what it is given, so that siblings share everything before; names both folders.
- *  Elsewhere: making the copy (isolation.ts), what happens to paths all the same (bounds.ts). */
+/** What an agent in a worktree is told about it. This is the end of what it is given, so that siblings share everything
+ *  before it. */
 
 export type Folders = {
   /** Of whoever started it. */

@@ -1,7 +1,10 @@
-/** How are forks sent that an earlier life of the session left before their first answer?
- *  Invariant: what a family shares may never have been written, so whoever is sent first marks its end and all others
- *  wait for that; so does the parent's next request, where it has not been sent since.
- *  Elsewhere: forks that are started (family.ts), what is woken and why (../children: host.ts). */
+/** What do families have in common over the life of a session: their budgets, and the gates at which forks of the same
+ *  bytes wait?
+ *  All members of a family spend from one account, also when they are resumed later, and what an earlier life of the
+ *  session spent counts. Forks of the same bytes pass the same gate for as long as their cache entry lives, so nobody
+ *  writes what another is writing. What a family shares may never have been written before a crash: then the first to
+ *  be sent marks its end, and all others, the parent's next request included, wait for it.
+ *  Elsewhere: starting a family (family.ts), resuming a task and why (../children: launcher.ts). */
 
 import {
   addUsage,
@@ -25,18 +28,18 @@ import type { SpendLimits, Spent, TailChoice } from "../ports.ts";
 import type { TaskTable } from "../tasks/index.ts";
 import { TRANSIT_MS } from "./family.ts";
 
-/** What an earlier life left to go on from. */
+/** A family that an earlier life of the session left unsent. */
 export type UnsentFamily = {
-  /** What all of the family share. */
+  /** What all members share. */
   readonly shared: FrozenPrefix;
-  /** Of the parent's last request before the fan-out, and when that was sent. */
+  /** The markers of the parent's last request before the fan-out, and when it was sent. */
   readonly markers: readonly Marker[];
   readonly askedAt: number | undefined;
 };
 
 export type FamilyConditions = { readonly facts: ModelFacts | undefined; readonly ttl: Ttl; readonly now: number };
 
-/** As long as cold followers wait: what the leader has to write again may be the whole prefix. */
+/** Followers wait as long as in a cold family, because the leader may have to write the whole prefix again. */
 const ORDER: LaunchOrder = { launch: "leader-first", waitCapMs: 60_000 };
 
 export class ResumedFamilies {
@@ -47,16 +50,16 @@ export class ResumedFamilies {
     this.#pacing = pacing;
   }
 
-  /** For the first request of a fork that was never answered. */
+  /** Waits for the turn of a fork that was never answered. */
   admit(family: string, signal: AbortSignal): Promise<Ticket> {
     return this.#gateOf(family).admit(signal);
   }
 
-  /** The parent's own next one, where it was to follow the family. */
+  /** Plans the parent's own next request, if it was to follow the family. */
   ofParent(family: string, line: Lineage, { shared, around }: Joining): void {
     const { asked, askedAt, markers, prefix } = line.state;
     const isSent = asked !== undefined && asked.byteLength >= shared.byteLength;
-    // Of a request that was sent and not answered, the markers are there already.
+    // A request that was sent and not answered already has the markers.
     const isMarked = markers.some(({ role }) => role === "shared");
     if (isSent || !prefix.startsWith(shared)) return; // its context may have been begun anew since
     const left = { shared, markers, askedAt };
@@ -79,7 +82,7 @@ export class ResumedFamilies {
   }
 }
 
-/** Of the first request of a fork that was never answered. */
+/** The markers for the first request of a fork that was never answered. */
 export const resumedMarkers = (
   grown: FrozenPrefix,
   left: UnsentFamily,
@@ -96,10 +99,7 @@ type Marking = { readonly line: "fork" | "parent"; readonly tail?: boolean; read
 const isCold = ({ askedAt }: UnsentFamily, { ttl, now, facts }: FamilyConditions): boolean =>
   askedAt === undefined || entryLifetimeMs(ttl, facts) - (now - askedAt) < TRANSIT_MS;
 
-/** Forks that a program asks for one by one from the same bytes are one family: who leads it?
- *  Invariant: from the same bytes and for as long as their entry lives, all pass the same gate; nobody writes again what the
- *  first one is writing.
- *  Elsewhere: the gate (@prefork/wire), families of one turn (family.ts). */
+/** Forks that a program asks for one by one from the same bytes are one family. The first one leads it. */
 
 type Kept = { readonly key: string; readonly gate: LaunchGate; readonly at: number };
 
@@ -127,15 +127,12 @@ export class SnapshotGates {
 const keyOf = ({ prefix }: LineageState, { inFlight, placeholders }: TailChoice): string =>
   `${prefix.hash} ${inFlight} ${placeholders}`;
 
-/** What each family may still spend, however its members were started.
- *  Invariant: all of a family take from one account, those that are woken later too; where an earlier life of the session
- *  started it, what it spent then counts.
- *  Elsewhere: holding and settling (../agent), who starts a family (../children: host.ts). */
+/** What each family may still spend, however its members were started. */
 
 export type FamilyAccountsOptions = {
   readonly limits: SpendLimits;
   readonly table: TaskTable;
-  /** The session's, which all families take from. */
+  /** The session's account, from which all families spend. */
   readonly session: () => Account;
 };
 
@@ -147,7 +144,7 @@ export class FamilyAccounts {
     this.#options = options;
   }
 
-  /** `family`: as its tasks name it. */
+  /** `family`: the id in the rows of its tasks. */
   of(family: string): Account {
     const known = this.#kept.get(family);
     if (known) return known;
@@ -156,7 +153,7 @@ export class FamilyAccounts {
     return account;
   }
 
-  /** For a family without any row, which nobody can wake. */
+  /** For a family without rows, which nobody can resume. */
   unkept(): Account {
     return this.#open(NOTHING);
   }

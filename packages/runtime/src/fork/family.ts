@@ -1,6 +1,7 @@
-/** How a family grows from its parent's line: what each child starts from, and in which order all are sent.
- *  Invariant: children share every byte up to the end of what they inherit, and so does the parent's next request where
- *  it has the same tail; nobody is sent beside an unanswered leader where waiting pays.
+/** How a family grows from its parent's line: what each child starts from, in which order all are sent, and what each
+ *  should read from the cache.
+ *  Children share every byte up to the end of what they inherit, and so does the parent's next request if it has the
+ *  same tail. Nobody is sent beside an unanswered leader if waiting pays.
  *  Elsewhere: bytes, markers and economics (@prefork/wire), running a child (../children: runs.ts). */
 
 import {
@@ -31,11 +32,11 @@ import type { ForkPlan, TailChoice } from "../ports.ts";
 import type { Expectation } from "./verify.ts";
 
 export type FamilyRequest = {
-  /** The parent's line: right after what is shared was entered, or as it was after its last answer. */
+  /** The parent's line, right after what is shared was entered or after its last answer. */
   readonly parent: LineageState;
-  /** The last result, not entered yet, where words must stand inside it. */
+  /** The last result, not entered yet, if words must go inside it. */
   readonly held: ToolResultBlock | undefined;
-  /** New text of the user would cost the thinking before it. */
+  /** New user text would drop the thinking before it. */
   readonly insideLastResult: boolean;
   readonly plans: readonly ForkPlan[];
   readonly tail: Required<TailChoice>;
@@ -44,22 +45,22 @@ export type FamilyRequest = {
   readonly facts: ModelFacts | undefined;
   readonly ttl: Ttl;
   readonly now: number;
-  /** How many can begin now: others wait for a place. Default: all. */
+  /** How many can begin now; others wait in the queue. Default: all. */
   readonly places?: number;
   /** Whether the provider explains cache misses when it is asked to. */
   readonly diagnoses: boolean;
-  /** More of them may be asked for from the same bytes, one by one, and the parent may go on at any moment: the first one
+  /** More forks of the same bytes may be asked for one by one, and the parent may continue at any moment. So the first one
    *  leads as if they were there. */
   readonly mayGrow?: boolean; // default: false
-  /** Of those that were asked for before, from the same bytes. */
+  /** The gate of earlier forks of the same bytes. */
   readonly gate?: LaunchGate;
   readonly edge?: GateEdge; // default: real time
 };
 
 export type GrownFamily = {
-  /** What all start from: it stands in the parent's journal. */
+  /** What all start from. It is in the parent's journal. */
   readonly base: FrozenPrefix;
-  /** What all share beyond it, and the parent does not. */
+  /** What all children share beyond it and the parent does not. */
   readonly shared: Growth | undefined;
   readonly children: readonly (readonly Addition[])[];
   readonly requests: readonly NextRequest[];
@@ -68,12 +69,12 @@ export type GrownFamily = {
   /** Tokens that all share. */
   readonly sharedTokens: number;
   readonly reason: string;
-  /** What would be cheaper, or costs more than it seems. */
+  /** What would be cheaper, and what costs more than expected. */
   readonly advice: readonly string[];
   readonly expectations: readonly Expectation[];
 };
 
-/** What a request takes to arrive. */
+/** The time that a request takes to arrive. */
 export const TRANSIT_MS = 10_000;
 
 export const growFamily = (start: FamilyRequest): GrownFamily => {
@@ -110,7 +111,7 @@ export const growFamily = (start: FamilyRequest): GrownFamily => {
   const expectations = plans.map((_, place) =>
     expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base, until: now + lifetimeMs }),
   );
-  // It has the tail of its children, or it waits with them: an entry that is about to end may be gone for it too.
+  // The parent has its children's tail, or waits with them: an entry that is about to expire may be gone for it too.
   const follows = parentFollows && ((tail.inFlight === "keep" && !shared) || launch === "leader-first");
   return {
     base,
@@ -152,7 +153,7 @@ const inherit = ({ parent, held, insideLastResult, tail }: FamilyRequest): Inher
     results: held && base === prefix ? [held] : [],
   });
   const isSame = shared.prefix.hash === prefix.hash;
-  // Where every call was answered by the constant, the parent has the same tail after all.
+  // If every call was answered by the constant, the parent has the same tail after all.
   if (shared.results.length === 0 || isSame) {
     const whole = isSame ? { ...shared, prefix, ...(prefix.tip ? { sharedEnd: prefix.tip } : {}) } : shared;
     return {
@@ -164,8 +165,8 @@ const inherit = ({ parent, held, insideLastResult, tail }: FamilyRequest): Inher
   return { base, shared: growthOf(base, shared), tail: fromEnd(parent, shared) };
 };
 
-/** Our own lines end in a message that can be continued; of what nobody has sent yet, all is shared: it has no entry that
- *  a child could begin with. */
+/** Our own lines end in a message that can be continued. If nothing was sent yet, everything is shared, because there is no
+ *  cache entry that a child could start from. */
 const fromEnd = ({ asked }: LineageState, tail: SharedTail): SharedTail => {
   const { tip } = tail.prefix;
   return { ...tail, isOpen: tip?.role === "user", ...(asked || !tip ? {} : { sharedEnd: tip }) };
@@ -200,10 +201,10 @@ const contentOf = ({ directive, protocol, reminder, messages = [], limits }: For
     : { blocks: reminded, messages, singleTurn };
 };
 
-/** Below this share it is worth a word. */
+/** Advice is given if trimming costs less than this share. */
 const WORTH_A_WORD = 0.9;
 
-/** Nothing is trimmed in silence: children would not see their parent's last words. */
+/** Trimming is only suggested, never done silently, because children would not see their parent's last words. */
 const trimAdvice = ({ question, decision }: FamilyPlan): readonly string[] => {
   const { atOnce, leaderFirst, launch } = decision;
   const trimmed = decideLaunch({ ...question, inFlight: "trim" });
@@ -224,7 +225,7 @@ const tierAdvice = (sizes: FamilyPlan["sizes"], facts: ModelFacts | undefined): 
   ];
 };
 
-/** Those who get a place late may find nothing left: then one of them leads anew, and the others wait for it. */
+/** Forks that leave the queue late may find the entry expired. Then one of them leads again, and the others wait for it. */
 const queueAdvice = ({ plans, places }: FamilyRequest, lifetimeMs: number): readonly string[] => {
   if (places === undefined || plans.length <= places) return [];
   const minutes = Math.round(lifetimeMs / 60_000);
@@ -233,7 +234,7 @@ const queueAdvice = ({ plans, places }: FamilyRequest, lifetimeMs: number): read
   ];
 };
 
-/** Why whoever leads can read little or nothing, if so. */
+/** Why the leader can read little or nothing; undefined: it can. */
 const foreseenFor = (
   { asked, askedAt }: LineageState,
   { prefix, cold }: { readonly prefix: FrozenPrefix; readonly cold: boolean },
@@ -265,8 +266,8 @@ const expectationFor = (expecting: Expecting): Expectation => {
   if (most < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
   const step = facts?.readStep ?? 1;
   const tokens = Math.floor(most / step) * step;
-  // Where no provider has counted anything, only a loss of half is sure to be one; and an estimate may be on the other
-  // side of a step.
+  // Without a count of the provider only a loss of half is certain to be a loss; and an estimate may be on the other side
+  // of a step.
   const guessed = parent.measured ? tokens - prefix : tokens / 2;
   const estimated = Math.max(0, guessed) + (step > 1 ? step : 0);
   const settledAt = (parent.answeredAt ?? 0) + (pacing?.settleMs ?? 0);

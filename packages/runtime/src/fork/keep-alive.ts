@@ -1,6 +1,6 @@
-/** Holds the parent's cache entry while its children work and it waits.
- *  Invariant: nothing is sent that costs more than the loss it prevents, nothing while nobody needs the entry, and
- *  nothing that the provider would refuse; what it costs is in the journal and in the account.
+/** Keeps the parent's cache entry alive while its children work and it waits.
+ *  Nothing is sent that costs more than the loss it prevents, nothing while nobody needs the entry, and nothing that
+ *  the provider would refuse. The cost is in the journal and in the account.
  *  Elsewhere: the arithmetic (@prefork/wire), who waits (../session). */
 
 import { setTimeout } from "node:timers/promises";
@@ -30,7 +30,7 @@ export type KeepAliveOptions = {
   readonly ttl: Ttl;
   readonly snapshot: () => CacheSafeParams | undefined;
   readonly account: () => Account;
-  /** Does anybody run whose end the parent waits for? */
+  /** Is a task running whose end the parent waits for? */
   readonly isNeeded: () => boolean;
   readonly emit: (event: EventBody) => void;
 };
@@ -42,7 +42,7 @@ export class KeepAlive {
     this.#options = options;
   }
 
-  /** Until `signal` says that the parent goes on by itself. */
+  /** Until `signal` says that the parent continues. */
   async keepWarm(signal: AbortSignal): Promise<void> {
     const { clock, ttl, snapshot, isNeeded } = this.#options;
     let sent = 0;
@@ -69,7 +69,7 @@ export class KeepAlive {
     }
   }
 
-  /** False: it did not help, and the next one would not either. */
+  /** False: it did not help, and another one would not either. */
   async #send(params: CacheSafeParams, { reason, signal }: Sending): Promise<boolean> {
     const { client, journal, account, emit, clock } = this.#options;
     const { protocol, asked, markers, measured, head } = params;
@@ -112,7 +112,7 @@ export class KeepAlive {
 
 type Sending = { readonly reason: string; readonly signal: AbortSignal };
 
-/** Where `max_tokens: 0` is not taken. */
+/** Why the provider would refuse `max_tokens: 0`, if it would. */
 const refusal = ({ protocol, head: { settings } }: CacheSafeParams): { readonly refused?: string } => {
   if (!protocol.emptyAnswers) return { refused: "the provider takes no request without an answer" };
   if (settings.thinking?.type === "enabled")

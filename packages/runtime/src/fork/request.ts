@@ -1,7 +1,8 @@
-/** What is asked for, by a model or by a program, as a plan. Pure.
- *  Invariant: what would break the shared cache is refused with the reason, never dropped in silence; every default is
- *  filled here.
- *  Elsewhere: what a plan holds (plan.ts), whether anything may start (gate.ts). */
+/** What does a model or a program ask for, as a plan, and may it be started? Pure.
+ *  What would break the shared cache is refused with the reason and never dropped silently. Every default is filled
+ *  here. A plan survives `structuredClone` and JSON. Every way to start an agent asks `forkAllowed`, so none is
+ *  forgotten.
+ *  Elsewhere: the type of a plan (../ports.ts), starting what was asked for (../children: launcher.ts). */
 
 import type { ToolFilter } from "@prefork/guard";
 import { type ChildProtocol, InputError, type Json, type JsonObject, type Message } from "@prefork/wire";
@@ -15,29 +16,29 @@ export type ForkSettings = {
   readonly isExplicit: boolean;
   /** A call waits for its agent: forks are switched off. */
   readonly waits: boolean;
-  /** After this a call no longer waits; 0: it always does. */
+  /** After this time a call no longer waits; 0: it always waits. */
   readonly autoBackgroundMs: number;
   readonly tail: Required<TailChoice>;
   readonly mostPerFamily: number;
   readonly mostPerSession: number;
   readonly fork: ForkLimits;
   readonly family: SpendLimits;
-  /** How long the other calls of a turn may hold its forks up. */
+  /** How long the other calls of a turn may delay its forks. */
   readonly otherToolsMs: number;
-  /** When an idle parent hears of its tasks: when a family is done or one failed, or of each. */
+  /** When an idle parent is notified: when a family is done or a task failed, or for each task. */
   readonly wake: "family" | "each";
 };
 
-/** Sees each message that enters a fork's context. */
+/** Called for each message that enters a fork's context. */
 export type Observer = (message: Message) => unknown;
 
 /** A fork as a program asks for it. */
 export type ForkOptions = TailChoice & {
-  /** What it is to do. Or `messages`. */
+  /** The task. Give this or `messages`. */
   readonly prompt?: string;
-  /** Messages of the caller's own, the last one the user's. */
+  /** The caller's own messages; the last one is a user message. */
   readonly messages?: readonly Message[];
-  /** "none": the prompt stands alone, without the words on how a fork behaves. Default: standard; none with messages. */
+  /** "none": the prompt without the text on how a fork behaves. Default: standard; none with messages. */
   readonly protocol?: ChildProtocol;
   readonly label?: string; // default: the first words of the prompt
   readonly querySource?: string; // default: agent:builtin:fork
@@ -46,18 +47,18 @@ export type ForkOptions = TailChoice & {
   readonly maxTurns?: number; // default: 200
   readonly limits?: SpendLimits;
   readonly signal?: AbortSignal; // ends the fork; its end never aborts this
-  /** "worktree": it works in a copy of the checkout, uncommitted files included, and its work is merged back later. */
+  /** "worktree": it works in a worktree with the checkout's state, uncommitted files included; its work is merged later. */
   readonly isolation?: Isolation;
   /** Narrows what it may call while it runs; its tools are declared as they were. */
   readonly filter?: ToolFilter;
-  /** Told of every message that enters its context. One that throws is reported and does no harm. */
+  /** Called for every message that enters its context. An observer that throws is reported and does no harm. */
   readonly onMessage?: Observer | readonly Observer[];
-  /** No journal and no row: for what nobody will ask about again. Default: false. */
+  /** No journal and no row, for forks that nobody will ask about again. Default: false. */
   readonly skipTranscript?: boolean;
   readonly overrides?: {
     /** What tools, events and traces call it. */
     readonly agentId?: string;
-    /** Told at the tail, where it changes no byte before it. */
+    /** Added at the tail, where it changes no earlier byte. */
     readonly criticalSystemReminder?: string;
   };
 };
@@ -65,7 +66,7 @@ export type ForkOptions = TailChoice & {
 type Wanted = Pick<ForkOptions, "prompt" | "label" | "mode" | "isolation"> & { readonly agentType?: string };
 
 export type AgentCallRequest =
-  /** `waits`: the call is answered when the agent has ended. `instead`: why it is no fork, where one was meant. */
+  /** `waits`: the call is answered when the agent has ended. `instead`: why it is not a fork, if the call asked for one. */
   | { readonly ok: true; readonly wanted: Wanted; readonly waits: boolean; readonly instead?: string }
   | { readonly ok: false; readonly reason: string };
 
@@ -107,7 +108,7 @@ export const readAgentCall = (
   }
 };
 
-/** Everything that a call or a program left open is filled from the settings. */
+/** Fills everything that a call or a program left open from the settings. */
 export const createPlan = (
   options: ForkOptions & { readonly agentType?: string },
   names: { readonly task: string; readonly runId: string },
@@ -155,7 +156,7 @@ export const createPlan = (
   };
 };
 
-/** Work that is kept needs a name to be asked for by. */
+/** A worktree's work is found by its task, so it needs a row. */
 const checkedIsolation = ({ isolation, skipTranscript }: ForkOptions): Isolation => {
   if (isolation !== "worktree") throw new InputError(`isolation must be "worktree"`);
   if (skipTranscript) throw new InputError("a fork in a worktree needs its transcript: leave skipTranscript out");
@@ -165,9 +166,7 @@ const checkedIsolation = ({ isolation, skipTranscript }: ForkOptions): Isolation
 const wordsOf = (messages: readonly Message[]): string =>
   messages.flatMap(({ content }) => content.flatMap((block) => (block.type === "text" ? [block.text] : []))).join(" ");
 
-/** What a fork is to do, as data: enough to start it here, in another process, or again after a crash.
- *  Invariant: survives `structuredClone` and JSON; nothing in it is behaviour. What is not said is filled once, here.
- *  Elsewhere: what runs it (../children: runs.ts), its bytes (family.ts), who may start one (gate.ts). */
+// --- plans ---------------------------------------------------------------------------------------------------------------
 
 /** `main` and `sdk` write snapshots; all others only read them. */
 export const FORK_SOURCE = "agent:builtin:fork";
@@ -175,10 +174,10 @@ export const FORK_SOURCE = "agent:builtin:fork";
 export const MOST_TURNS = 200;
 const LABEL_CHARACTERS = 120;
 
-/** Of a caller's words, what a row and a question can show. */
+/** The short form of a caller's words for rows and questions. */
 export const toLabel = (words: string): string => oneLine(words, LABEL_CHARACTERS);
 
-/** Messages that a caller brings must leave the turn to the model. */
+/** The caller's messages must end with one that the model answers. */
 export const checkMessages = (messages: readonly Message[]): void => {
   if (messages.at(-1)?.role !== "user")
     throw new InputError("the messages of a fork must end with one of the user: the model answers it");
@@ -192,7 +191,7 @@ export const checkMessages = (messages: readonly Message[]): void => {
 /** As it is kept with its task. */
 export const planToJson = (plan: ForkPlan): Json => plan as unknown as Json;
 
-/** Undefined where a value is no plan. */
+/** Undefined if a value is no plan. */
 export const parsePlan = (value: Json | undefined): ForkPlan | undefined => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const { task, label, directive, agentType, limits } = value as Readonly<Record<string, Json>>;
@@ -200,9 +199,7 @@ export const parsePlan = (value: Json | undefined): ForkPlan | undefined => {
   return texts && typeof limits === "object" ? (value as unknown as ForkPlan) : undefined;
 };
 
-/** May this agent fork now? Pure.
- *  Invariant: one answer with its reason; every way to start an agent asks here, so none is forgotten.
- *  Elsewhere: who asks (../session), what a refused model is told (../agent: guard.ts). */
+// --- the gate ------------------------------------------------------------------------------------------------------------
 
 export type ForkQuestion = {
   /** The setting `forks` and the variable PREFORK_FORK_SUBAGENT. */
@@ -222,7 +219,7 @@ export type ForkGate =
   /** `isFinal`: no other agent may be started in its place either. */
   | { readonly allowed: false; readonly reason: string; readonly isFinal: boolean };
 
-/** A child that cannot even read a few files is of no use. */
+/** A child that cannot even read a few files is useless. */
 export const LEAST_HEADROOM = 8_000;
 
 export const forkAllowed = (question: ForkQuestion): ForkGate => {

@@ -1,16 +1,16 @@
-/** What a fork inherits: the parent's prefix and everything that can change how it is rendered, after a main turn.
- *  Invariant: all of it by reference, so taking one costs nothing; only the main line and library callers write the slot,
- *  everybody else reads.
- *  Elsewhere: growing from one (family.ts), the line itself (../agent). */
+/** What a fork inherits: the parent's prefix after a main turn, and everything that can change how it is rendered.
+ *  All of it is held by reference, so taking a snapshot costs nothing. Only the main line and library callers write
+ *  the slot; everybody else only reads it.
+ *  Elsewhere: growing from a snapshot (family.ts), the line itself (../agent). */
 
 import { FrozenPrefix, type JsonObject, type Segment } from "@prefork/wire";
 import type { LineageState } from "../agent/index.ts";
 
-/** Named as the literature does: the parameters that a child must share with its parent to read its cache. */
+/** The parameters that a child must share with its parent to read its cache. The name is common in the field. */
 export type CacheSafeParams = LineageState & {
   /** Not in the key, but inherited too. */
   readonly maxTokens: number;
-  /** Who wrote it: `main` or `sdk`. Absent until somebody has. */
+  /** Who wrote it: `main` or `sdk`. Absent until somebody does. */
   readonly querySource?: string;
 };
 
@@ -19,7 +19,7 @@ export type CacheSafeParams = LineageState & {
 export const cacheKeyHash = ({ prefix, head, protocol }: Keyed): string =>
   head.settings.temperature === undefined ? prefix.hash : untemperedHash(prefix, { head, protocol });
 
-/** Siblings start from one prefix, so it is asked for once for all of them. */
+/** Siblings start from one prefix, so it is computed once for all of them. */
 const untemperedHashes = new WeakMap<FrozenPrefix, string>();
 
 const untemperedHash = (prefix: FrozenPrefix, about: Omit<Keyed, "prefix">): string => {
@@ -30,7 +30,7 @@ const untemperedHash = (prefix: FrozenPrefix, about: Omit<Keyed, "prefix">): str
 
 type Keyed = Pick<LineageState, "prefix" | "head" | "protocol">;
 
-/** The same bytes, as they would stand without a temperature. */
+/** The same bytes without a temperature. */
 const untempered = (prefix: FrozenPrefix, { head, protocol: { encoder } }: Omit<Keyed, "prefix">): FrozenPrefix => {
   const segments: Segment[] = [];
   for (let at = prefix.tip; at; at = at.before) segments.push(at);
@@ -54,7 +54,7 @@ const WRITERS: readonly string[] = ["main", "sdk"];
 export class SnapshotSlot {
   #params: CacheSafeParams | undefined;
 
-  /** False where this source may only read: then nothing has changed. */
+  /** False: this source may only read, and nothing has changed. */
   save(params: CacheSafeParams, querySource: string): boolean {
     if (!WRITERS.includes(querySource)) return false;
     this.#params = params;

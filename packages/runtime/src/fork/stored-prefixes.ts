@@ -1,8 +1,10 @@
-/** What a family shares, stored by name while its members run, where the provider sells that and it pays.
- *  Invariant: a request means the same whether it names an entry or not, and is sent whole where the entry is gone; what an
- *  entry costs is in the journal and in the account; one that outlives its session is known by the journal, so that the
- *  next life of it is rid of it, and ends by itself within minutes where there is none.
- *  Elsewhere: what stands in an entry, the calls and the arithmetic (@prefork/wire), who starts a family (../children: family-starts.ts). */
+/** What a family shares, stored by name with the provider while its members run, if the provider offers that and it
+ *  pays.
+ *  A request means the same whether it names an entry or not, and is sent in full if the entry is gone. What an entry
+ *  costs is in the journal and in the account. The journal also names an entry that outlives its session, so that the
+ *  next life of the session removes it; without one it expires within minutes.
+ *  Elsewhere: the content of an entry, the calls and the arithmetic (@prefork/wire), starting a family (../children:
+ *  family-starts.ts). */
 
 import {
   type CachedContentPlan,

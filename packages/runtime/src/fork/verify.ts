@@ -1,7 +1,9 @@
-/** Did a fork's first request read what it could? Pure.
- *  Invariant: held against what the parent's provider reported, not against a guess; a shortfall has a cause; only one
- *  that costs real money is a warning.
- *  Elsewhere: what could be read (family.ts), after the fact for a whole session (../observe). */
+/** Did a fork's first request read what it could from the cache, and who warns if it did not? Pure but for the alarm's
+ *  own count.
+ *  The expectation comes from what the parent's provider reported, not from a guess. A shortfall has a cause, and only
+ *  one that costs real money is a warning. A family warns once: the first member that misses warns for all others and
+ *  says how many they are.
+ *  Elsewhere: what could be read (family.ts), the same for a whole session afterwards (../observe). */
 
 import { type FrozenPrefix, promptTokens, type Usage } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
@@ -91,10 +93,8 @@ const causeOf = ({ diverged, diagnosed, untold, isLate, isEarly }: Why): string 
   return "the bytes are the parent's; the provider no longer had the entry, or not yet";
 };
 
-/** One broken family is one finding: who says so, and when?
- *  Invariant: of all members that warn, the first does it for the others, with their number; it speaks once nobody of
- *  the family waits for its first answer any more, and only once. What is no warning passes as it is.
- *  Elsewhere: what is a warning (verify.ts), who is a member (../children: family-starts.ts). */
+/** Warns once for a family. The warning comes when no member waits for its first answer any more; events that are no
+ *  warnings pass unchanged. */
 
 type Missed = Extract<EventBody, { readonly type: "fork_cache_missed" }>;
 

@@ -1,7 +1,8 @@
-/** Everything of a session that runs beside its main line, composed: tasks, forks, background shells, kept entries.
- *  Invariant: nothing here knows the conversation but through its line; what an earlier life of the session left running
- *  is resumed or told as interrupted before anything else happens.
- *  Elsewhere: the main line (open.ts), what is composed (../tasks, ../fork). */
+/** Everything in a session that runs in the background, composed: tasks, forks, shells, kept cache entries, and
+ *  requests from other processes to stop a task.
+ *  Nothing here knows the conversation except through its line. What an earlier life of the session left running is
+ *  resumed or reported as interrupted before anything else happens.
+ *  Elsewhere: the main line (open.ts), the parts (../tasks, ../fork, ../children). */
 
 import { type FSWatcher, watch } from "node:fs";
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
@@ -271,10 +272,9 @@ const shellRows = ({ table, inbox, options, requests }: ShellRows): Background["
   };
 };
 
-/** What other processes ask of a running session: files in its folder, taken as they come.
- *  Invariant: the folder is the user's own and private, so whoever can write there may ask; a request is a name and
- *  nothing in it is read; it is removed before it is carried out, so that it is carried out once.
- *  Elsewhere: who watches (beside.ts), who asks (the command line). */
+/** Stop requests of other processes, as files in the session's folder. The folder is the user's own and private, so whoever
+ *  can write there may ask. A request is a file name; its content is not read. It is removed before it is carried out, so
+ *  it is carried out once. */
 
 const FOLDER = "requests";
 const STOP = /^stop-(task-[0-9a-f]{1,32}|[A-Za-z0-9_-]{1,64})$/;

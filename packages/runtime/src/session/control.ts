@@ -1,7 +1,7 @@
-/** A session as those who are attached to it see it: events, prompts, answers.
- *  Invariant: nothing here is a second way to do something: each part goes where the session's own methods go, so several
- *  who are attached see the same and cannot be in each other's way.
- *  Elsewhere: the port (../ports.ts), what events are kept (event-hub.ts), the queue of questions (../tasks). */
+/** A session as its attached clients see it: events, prompts, answers.
+ *  Nothing here is a second way to do something. Each part calls the session's own methods, so several attached
+ *  clients see the same and cannot get in each other's way.
+ *  Elsewhere: the port (../ports.ts), which events are kept (event-hub.ts), the queue of questions (../tasks). */
 
 import { InputError } from "@prefork/wire";
 import { escapeTags } from "../context/index.ts";

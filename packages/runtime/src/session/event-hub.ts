@@ -1,6 +1,6 @@
-/** Who is told what happens in a session.
- *  Invariant: every reader gets every event in order; one that does not keep up loses only events of level debug, and
- *  holds nobody else up; a reader that leaves is forgotten.
+/** Who receives the events of a session, and how one exchange is read.
+ *  Every reader gets every event in order. A slow reader loses only events of level debug, and delays nobody else. A
+ *  reader that leaves is forgotten. An exchange runs whether or not anybody reads it.
  *  Elsewhere: what can happen (../events.ts), what must survive (../journal). */
 
 import { InputError } from "@prefork/wire";
@@ -188,10 +188,8 @@ const sizeOf = (event: RuntimeEvent): number => {
   return "args" in event ? text + JSON.stringify(event.args).length : text;
 };
 
-/** An exchange under way: from a prompt to the stop, as events and as a result.
- *  Invariant: it runs whether or not anybody reads; reading is possible once, from the first event on; the result can be
- *  asked for any number of times and is the same.
- *  Elsewhere: what runs (../agent), every event of a session (event-hub.ts). */
+/** An exchange in progress, as events and as a result. Its events can be read once, from the first one on; its result can be
+ *  asked for any number of times. */
 
 export class Exchange implements AsyncIterable<RuntimeEvent> {
   readonly #events: EndingReader;

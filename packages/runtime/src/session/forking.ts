@@ -1,6 +1,7 @@
-/** How agents are started in a session, and how far they may go: as a program says it, and as the settings bound it.
- *  Invariant: a limit holds from both sides, the lower one counts; everything that is not said is filled here.
- *  Elsewhere: what the settings say (@prefork/guard), what is done with it (../fork). */
+/** How agents are started in a session, and within which limits: by the program, the settings and the environment.
+ *  A limit holds from every side, and the lowest counts. Defaults are filled here. An environment variable with an
+ *  unknown value changes nothing and is named in a notice; an empty one counts as unset.
+ *  Elsewhere: what the settings say (@prefork/guard), what is done with the result (../fork). */
 
 import type { ForkRules } from "@prefork/guard/internal";
 import type { ForkSettings } from "../fork/index.ts";
@@ -78,9 +79,7 @@ export const toForkSettings = ({
   wake: forking.wake ?? "family",
 });
 
-/** What the environment switches on and off. Pure.
- *  Invariant: a value that nobody knows changes nothing and is named; an empty one counts as not set.
- *  Elsewhere: the same in settings (@prefork/guard), what it means (forking.ts). */
+// --- what the environment switches on and off ----------------------------------------------------------------------------
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,7 +1,7 @@
-/** The one place where all rooms meet: a new session, or one that goes on from its journal.
- *  Invariant: a session that cannot be opened leaves nothing open behind it; a resumed one sends the bytes of its journal
- *  and not those that today's prompt and tools would give.
- *  Elsewhere: what a session does (session.ts), what it is made of (options.ts). */
+/** The one place where all modules meet: a new session, or one that resumes from its journal.
+ *  A session that cannot be opened leaves nothing open. A resumed one sends the bytes of its journal, not those that
+ *  today's prompt and tools would give.
+ *  Elsewhere: what a session does (session.ts), its options (options.ts). */
 
 import { realpath } from "node:fs/promises";
 import { draftsIn } from "@prefork/guard";

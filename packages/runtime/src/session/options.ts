@@ -1,7 +1,7 @@
-/** What a session is made of, as a caller says it.
- *  Invariant: plain data and ports; nothing is read from the process here. What is not given is filled by `withDefaults`
- *  at this one edge.
- *  Elsewhere: composing it (open.ts). */
+/** What a caller says about a session, and the defaults for everything else.
+ *  Every default is filled once, here, so nobody else asks whether something was given. Limits that are no valid
+ *  numbers are refused by name.
+ *  Elsewhere: opening the session (open.ts), limits of forks (forking.ts). */
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
@@ -206,10 +206,9 @@ const policyOf = ({ allow = [], deny = [] }: Permissions, { home, cwd, tools }: 
   return { ...mergeLayers([]), allow: rules(allow, "allow"), deny: rules(deny, "deny") };
 };
 
-/** A clock for one process that never goes back, whatever happens to the machine's.
- *  Invariant: of two readings the later one is never less, so no duration is negative; while the machine's clock runs
- *  forward, also over a sleep of the machine, this one runs with it.
- *  Elsewhere: who is given it (options.ts); times of different processes are compared with a floor of 0 where they are. */
+// --- a clock that never goes back ----------------------------------------------------------------------------------------
+// Of two readings the later one is never smaller, so no duration is negative. While the machine's clock runs forward, also
+// over a sleep, this one runs with it. Times of different processes are compared with a floor of 0.
 
 export type ClockSources = {
   /** Milliseconds since 1970; may be set back. */

@@ -1,7 +1,7 @@
 /** A conversation with an agent that works: prompts in, events and results out, everything kept.
- *  Invariant: one exchange at a time; nothing of a session is shared with another; whatever ends an exchange, the journal
- *  says so and the next prompt can follow.
- *  Elsewhere: making one (open.ts), the agent that works (../agent), turns (../agent). */
+ *  One exchange runs at a time. Sessions share nothing. Whatever ends an exchange, the journal says so and the next
+ *  prompt can follow.
+ *  Elsewhere: opening a session (open.ts), the agent and its turns (../agent). */
 
 import type { Mode } from "@prefork/guard";
 import { InputError, noUsage } from "@prefork/wire";
