@@ -48,7 +48,11 @@ export const sandboxArgv = (argv: readonly string[], mounts: SandboxMounts): rea
     ...[...PRIVATE, ...hidden].flatMap((path) => ["--tmpfs", path]),
     ...pair("--ro-bind-try", network ? [...KEPT, ...KEPT_WITH_NETWORK] : KEPT),
     ...pair("--ro-bind", visible),
-    ...pair("--bind", [workspace, ...writable]),
+    // A folder before what is in it: each stays a mount of its own, which cannot be renamed.
+    ...pair(
+      "--bind",
+      [workspace, ...writable].toSorted((a, b) => a.length - b.length),
+    ),
     ...pair("--ro-bind", readOnly),
     ...missing.flatMap((path) => ["--ro-bind", "/dev/null", path]),
     ...["--unshare-all", ...(network ? ["--share-net"] : [])],

@@ -48,6 +48,10 @@ class Placeholders {
     this.#uses.set(path, use);
   }
 
+  isTaken(path: string): boolean {
+    return this.#uses.has(path);
+  }
+
   async leave(path: string, root: Root): Promise<void> {
     const use = this.#uses.get(path);
     if (use === undefined) return;
@@ -75,18 +79,25 @@ type Closed = { readonly ok: true; readonly readOnly: readonly string[]; readonl
 const closedIn = async ({ root, whenMissing }: WritableRoot): Promise<Closed | Refused> => {
   const readOnly: string[] = [];
   const missing: string[] = [];
+  const doubtful: string[] = [];
   for (const name of protectedTopNames) {
     const path = join(root.path, name);
     const looked = await root.look(path);
     if (!looked.ok) return looked;
     const { facts } = looked;
-    if (facts === undefined || isPlaceholder(facts)) {
-      if (whenMissing.includes(name)) missing.push(path);
-    } else if (facts.kind === "link")
+    if (facts?.kind === "link")
       return { ok: false, reason: `${path} is a link, which cannot be kept from being replaced` };
-    else readOnly.push(path);
+    if (facts === undefined) {
+      if (whenMissing.includes(name)) missing.push(path);
+    } else if (!isPlaceholder(facts)) readOnly.push(path);
+    else if (PLACEHOLDERS.isTaken(path)) missing.push(path);
+    else doubtful.push(path);
   }
-  return { ok: true, readOnly, missing };
+  // bubblewrap makes all of them: after a crash none is missing. One among missing ones is a file of the user's.
+  const isLeft = missing.every((path) => PLACEHOLDERS.isTaken(path)) && doubtful.length > 1;
+  return isLeft
+    ? { ok: true, readOnly, missing: [...missing, ...doubtful] }
+    : { ok: true, readOnly: [...readOnly, ...doubtful], missing };
 };
 
 export class Sandbox implements AsyncDisposable {

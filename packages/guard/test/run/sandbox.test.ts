@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import { needs } from "@prefork/testing/optional";
 import { scratch, treeOf } from "@prefork/testing/scratch";
+import { protectedWhenMissing } from "../../src/paths/index.ts";
 import { openSandbox, probeSandbox, type Sandbox } from "../../src/run/sandbox.ts";
 import { sandboxArgv } from "../../src/run/sandbox-argv.ts";
 
@@ -30,6 +31,11 @@ const run = async (sandbox: Sandbox, script: string): Promise<string> => {
   return await new Promise((done) =>
     execFile(program, parameters, { env }, (_, stdout, stderr) => done(`${stdout}${stderr}`)),
   );
+};
+
+/** What bubblewrap makes of all names that are to stay missing. */
+const leavePlaceholders = (place: { readonly at: (name: string) => string }): void => {
+  for (const name of protectedWhenMissing) writeFileSync(place.at(name), "", { mode: 0o444 });
 };
 
 test("the arguments open the workspace, then close what is protected, and drop everything else", () => {
@@ -99,12 +105,13 @@ test(
   withBwrap,
   async () => {
     using place = scratch();
-    writeFileSync(place.at(".mcp.json"), "", { mode: 0o444 });
+    leavePlaceholders(place);
+    const left = readdirSync(place.path);
     await using sandbox = await opened(place.path);
     const [first, second] = [await sandbox.enter(["true"]), await sandbox.enter(["true"])];
     assert.ok(first.ok && second.ok);
     await first[Symbol.asyncDispose]();
-    assert.deepEqual(readdirSync(place.path), [".mcp.json"]);
+    assert.deepEqual(readdirSync(place.path), left);
     await second[Symbol.asyncDispose]();
     assert.deepEqual(readdirSync(place.path), []);
   },
@@ -112,13 +119,14 @@ test(
 
 test("all agents of a process share the placeholders of a workspace", withBwrap, async () => {
   using place = scratch();
-  writeFileSync(place.at(".mcp.json"), "", { mode: 0o444 });
+  leavePlaceholders(place);
+  const left = readdirSync(place.path);
   await using parent = await opened(place.path);
   await using fork = await opened(place.path);
   const [first, second] = [await parent.enter(["true"]), await fork.enter(["true"])];
   assert.ok(first.ok && second.ok);
   await second[Symbol.asyncDispose]();
-  assert.deepEqual(readdirSync(place.path), [".mcp.json"]);
+  assert.deepEqual(readdirSync(place.path), left);
   await first[Symbol.asyncDispose]();
   assert.deepEqual(readdirSync(place.path), []);
 });
@@ -174,4 +182,23 @@ test("a protected name that is a link cannot be kept, so the command is refused"
     reason: `${place.at(".git")} is a link, which cannot be kept from being replaced`,
   });
   assert.equal(readFileSync("/etc/passwd", "utf8").length > 0, true);
+});
+
+test("an empty file of the user's that nobody may write is none of ours", withBwrap, async () => {
+  using place = scratch();
+  writeFileSync(place.at(".npmrc"), "", { mode: 0o444 });
+  await using sandbox = await opened(place.path);
+  await run(sandbox, "echo x > .npmrc; rm -f .npmrc");
+  assert.deepEqual(treeOf(place.path), { ".npmrc": "444 " });
+});
+
+test("a workspace in another writable folder cannot be moved away and replaced", withBwrap, async () => {
+  using place = scratch();
+  place.put("work/.git/config", "[core]");
+  place.put("work/a", "a");
+  await using sandbox = await opened(place.at("work"), { writable: [place.path] });
+  await run(sandbox, `cd ${place.path}; mv work w2 && mkdir -p work/.git && echo evil > work/.envrc; echo b > b`);
+  assert.deepEqual(treeOf(place.path), {
+    ...{ b: "644 b\n", "work/": "755", "work/.git/": "755", "work/.git/config": "644 [core]", "work/a": "644 a" },
+  });
 });
