@@ -79,7 +79,8 @@ const processesOf = ({ program, args }: PlanCommand): number => {
   return 1 + Math.max(1, ...told.map((count) => Number(count ?? 1)));
 };
 
-/** sort writes what it has no memory for to as many files as it takes; without a place for them it fails. */
+/** sort writes what it has no memory for to as many files as it takes, also where find or xargs run it; without a place for
+ *  them it fails. Only tac needs one, for what comes through a pipe. */
 const NO_SCRATCH: Readonly<Record<string, string>> = { TMPDIR: "/dev/null/none" };
 
 /** More than the system starts a program with, and more than a call can be given. */
@@ -107,7 +108,7 @@ export const renderPipe = async (commands: readonly PlanCommand[], place: Render
     if ("problem" in limited) return limited;
     const argv = limited.length === 0 ? [program, ...words] : [...limited, stands, ...words];
     const name = limited.length === 0 ? command.program : "timeout";
-    const scratch = command.program === "sort" ? NO_SCRATCH : {};
+    const scratch = command.program === "tac" ? {} : NO_SCRATCH;
     const around = Object.entries({ ...scratch, ...variables }).map(([key, value]) => `${key}=${quoted(value)} `);
     parts.push(`${zone}${around.join("")}exec -a ${quoted(name)} "\${@:${all.length + 1}:${argv.length}}"${redirects}`);
     all.push(...argv);
