@@ -61,6 +61,7 @@ export {
   findOccurrences,
   leavesCell,
   type TextEdit,
+  Turns,
   waitingFile,
 } from "./run/index.ts";
 export { isEntryOf } from "./trust/index.ts";

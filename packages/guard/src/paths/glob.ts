@@ -5,11 +5,15 @@
 
 const MAX_LENGTH = 1_000;
 const MAX_DEPTH = 20;
+/** Of all ranges together: each number is a way of its own. */
+const MAX_VALUES = 100;
 
 /** What is wrong with a glob, if anything. */
 export const globProblem = (glob: string): string | undefined => {
   if (glob.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;
-  return groupsIn([...glob]).depth > MAX_DEPTH ? `has braces more than ${MAX_DEPTH} deep` : undefined;
+  const { depth, values } = groupsIn([...glob]);
+  if (depth > MAX_DEPTH) return `has braces more than ${MAX_DEPTH} deep`;
+  return values > MAX_VALUES ? `has ranges of more than ${MAX_VALUES} numbers` : undefined;
 };
 
 export type GlobOptions = {
@@ -52,6 +56,8 @@ type Groups = {
   /** Start of each set → its end. */
   readonly sets: ReadonlyMap<number, number>;
   readonly depth: number;
+  /** How many values the ranges stand for. */
+  readonly values: number;
 };
 
 type Open = { readonly at: number; readonly close: string; readonly splits: number[] };
@@ -66,7 +72,7 @@ const groupsIn = (letters: readonly string[]): Groups => {
     [")", 0],
   ]);
   const lastSet = letters.lastIndexOf("]");
-  let depth = 0;
+  let [depth, values] = [0, 0];
   for (let at = 0; at < letters.length; at += 1) {
     const letter = letters[at] as string;
     const close = letter === "{" ? "}" : ")";
@@ -85,14 +91,15 @@ const groupsIn = (letters: readonly string[]): Groups => {
       for (let last = open.pop(); last !== undefined; last = open.pop()) {
         waiting.set(last.close, (waiting.get(last.close) ?? 1) - 1);
         if (last.close !== letter) continue; // it was never closed
-        const isRange =
-          letter === "}" && at - last.at < 30 && rangeIn(letters.slice(last.at + 1, at).join("")) !== undefined;
-        if (last.splits.length > 0 || isRange) ends.set(last.at, [...last.splits, at]);
+        const isShort = letter === "}" && at - last.at < MAX_RANGE_LENGTH;
+        const range = isShort ? rangeIn(letters.slice(last.at + 1, at).join("")) : undefined;
+        values += range?.size ?? 0;
+        if (last.splits.length > 0 || range) ends.set(last.at, [...last.splits, at]);
         break;
       }
     }
   }
-  return { ends, sets, depth };
+  return { ends, sets, depth, values };
 };
 
 const splitAt = (open: readonly Open[], close: string, at: number): void => {
@@ -111,20 +118,21 @@ const endOfSet = (letters: readonly string[], start: number): number => {
   return -1;
 };
 
-const MAX_NUMBERS = 1_000;
+const MAX_RANGE_LENGTH = 24;
 
-/** The values of `1..12` or `e..a`. */
-const rangeIn = (text: string): readonly string[] | undefined => {
+type Range = { readonly low: number; readonly size: number; readonly isNumber: boolean };
+
+/** `1..12` or `e..a`. */
+const rangeIn = (text: string): Range | undefined => {
   const [, from = "", to = ""] = /^(-?\d{1,9}|[a-zA-Z])\.\.(-?\d{1,9}|[a-zA-Z])$/.exec(text) ?? [];
-  if (from === "" || /\d/.test(from) !== /\d/.test(to)) return undefined;
   const isNumber = /\d/.test(from);
-  const value = (end: string): number => (isNumber ? Number(end) : (end.codePointAt(0) ?? 0));
-  const [low, high] = [Math.min(value(from), value(to)), Math.max(value(from), value(to))];
-  if (high - low >= MAX_NUMBERS) return undefined;
-  return Array.from({ length: high - low + 1 }, (_, step) =>
-    isNumber ? String(low + step) : String.fromCodePoint(low + step),
-  );
+  if (from === "" || isNumber !== /\d/.test(to)) return undefined;
+  const [one, other] = [from, to].map((end) => (isNumber ? Number(end) : end.charCodeAt(0))) as [number, number];
+  return { low: Math.min(one, other), size: Math.abs(one - other) + 1, isNumber };
 };
+
+const valuesOf = ({ low, size, isNumber }: Range): readonly string[] =>
+  Array.from({ length: size }, (_, step) => (isNumber ? String(low + step) : String.fromCharCode(low + step)));
 
 /** A part of the glob: does it start where a name starts, and end where a name ends? */
 type Section = {
@@ -172,9 +180,9 @@ const readGlob = (glob: string): readonly Token[] => {
       } else if (ends !== undefined) {
         const close = ends.at(-1) as number;
         const around = { isStart: starts(at), isEnd: endsBefore(close + 1) };
-        const values = ends.length === 1 ? rangeIn(letters.slice(at + 1, close).join("")) : undefined;
+        const range = ends.length === 1 ? rangeIn(letters.slice(at + 1, close).join("")) : undefined;
         const ways =
-          values?.map((value) => [...value].map(only)) ??
+          (range && valuesOf(range).map((value) => [...value].map(only))) ??
           ends.map((end, part) =>
             read({ from: (part === 0 ? at : (ends[part - 1] as number)) + 1, to: end, ...around }),
           );
@@ -217,66 +225,79 @@ type Place = { fits?: Test; to: number; free: readonly number[] };
 type Reached = {
   readonly places: readonly number[];
   readonly isEnd: boolean;
-  readonly next: Map<string, Reached>;
+  /** Where each letter leads from here. Absent if there are too many places to remember. */
+  readonly next?: Map<string, Reached>;
 };
 
 const MAX_CACHED = 5_000;
+const MAX_CACHED_PLACES = 50;
 const END = 0;
 
 class Machine {
   readonly #places: Place[] = [{ to: END, free: [] }];
   readonly #cache = new Map<string, Reached>();
+  /** The last step that came to each place. */
+  readonly #seen: Uint32Array;
   readonly #start: Reached;
+  #step = 0;
   /** How many steps are cached. */
-  #steps = 0;
+  #cached = 0;
 
   constructor(tokens: readonly Token[]) {
-    this.#start = this.#reach([this.#build(tokens, END)]);
+    const start = this.#build(tokens, END);
+    this.#seen = new Uint32Array(this.#places.length);
+    this.#start = this.#reach([start]);
   }
 
   accepts(path: string, orBelow: boolean): boolean {
     let here = this.#start;
     for (const letter of path) {
       if (orBelow && letter === "/" && here.isEnd) return true;
-      here = here.next.get(letter) ?? this.#step(here, letter);
+      here = here.next?.get(letter) ?? this.#take(here, letter);
       if (here.places.length === 0 && !here.isEnd) return false;
     }
     return here.isEnd;
   }
 
-  #step(from: Reached, letter: string): Reached {
-    const led = from.places.flatMap((at) => {
+  #take({ places, next }: Reached, letter: string): Reached {
+    const led: number[] = [];
+    for (const at of places) {
       const place = this.#places[at];
-      return place?.fits?.(letter) ? [place.to] : [];
-    });
+      if (place?.fits?.(letter)) led.push(place.to);
+    }
     const reached = this.#reach(led);
-    if (this.#steps >= MAX_CACHED) this.#clearCache();
-    this.#steps += 1;
-    from.next.set(letter, reached);
+    if (next === undefined) return reached;
+    if (this.#cached >= MAX_CACHED) this.#clearCache();
+    this.#cached += 1;
+    next.set(letter, reached);
     return reached;
   }
 
   /** Adds the places that are reached without consuming a letter. */
-  #reach(led: readonly number[]): Reached {
-    const seen = new Set<number>();
-    const open = [...led];
+  #reach(open: number[]): Reached {
+    if (this.#step === 0xffff_ffff) this.#seen.fill(0);
+    this.#step = this.#step === 0xffff_ffff ? 1 : this.#step + 1;
+    const places: number[] = [];
+    let isEnd = false;
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
-      if (seen.has(at)) continue;
-      seen.add(at);
-      open.push(...(this.#places[at]?.free ?? []));
+      if (this.#seen[at] === this.#step) continue;
+      this.#seen[at] = this.#step;
+      const { fits, free } = this.#places[at] as Place;
+      if (fits !== undefined) places.push(at);
+      isEnd ||= at === END;
+      for (const more of free) open.push(more);
     }
-    const places = [...seen].filter((at) => this.#places[at]?.fits !== undefined).sort((a, b) => a - b);
-    const isEnd = seen.has(END);
-    const key = `${places.join()}${isEnd ? "!" : ""}`;
+    if (places.length > MAX_CACHED_PLACES) return { places, isEnd };
+    const key = `${places.sort((a, b) => a - b).join()}${isEnd ? "!" : ""}`;
     const known = this.#cache.get(key) ?? { places, isEnd, next: new Map() };
     this.#cache.set(key, known);
     return known;
   }
 
   #clearCache(): void {
-    for (const { next } of this.#cache.values()) next.clear();
+    for (const { next } of this.#cache.values()) next?.clear();
     this.#cache.clear();
-    this.#steps = 0;
+    this.#cached = 0;
   }
 
   /** Built from the end. Returns the place where the tokens start; after them it continues at `next`. */

@@ -5,8 +5,14 @@
 /** One element of a pattern: a `*`, or a test for one character. */
 export type PatternToken = "run" | ((letter: string) => boolean);
 
+export type ParsedPattern = {
+  readonly tokens: readonly PatternToken[];
+  /** How many characters a name must have at least. */
+  readonly least: number;
+};
+
 /** The tokens of a pattern without slashes, or its literal text if it has no pattern character. */
-export const parsePattern = (part: string): readonly PatternToken[] | string => {
+export const parsePattern = (part: string): ParsedPattern | string => {
   const letters = [...part];
   const signs: PatternToken[] = [];
   const lastClose = letters.lastIndexOf("]");
@@ -29,7 +35,7 @@ export const parsePattern = (part: string): readonly PatternToken[] | string => 
       signs.push((given) => given === literal);
     }
   }
-  return matches ? signs : plain;
+  return matches ? { tokens: signs, least: signs.filter((one) => one !== "run").length } : plain;
 };
 
 /** The content of a set: `abc`, `a-z`, negated by a leading `!` or `^`. */
@@ -60,12 +66,14 @@ export type Comparing = { steps: number };
 /** When a later token fails, only the last `*` is extended by one character; extending earlier ones could not help. */
 export const matchesTokens = (
   name: string,
-  signs: readonly PatternToken[],
+  { tokens: signs, least }: ParsedPattern,
   comparing: Comparing = { steps: 0 },
 ): boolean => {
-  const letters = [...name];
+  comparing.steps += 1;
   // A pattern may be as long as a command. One that needs more characters than the name has is not tried.
-  if (signs.filter((one) => one !== "run").length > letters.length) return false;
+  if (least > name.length) return false;
+  const letters = [...name];
+  if (least > letters.length) return false;
   let [at, sign, run, taken] = [0, 0, -1, 0];
   while (at < letters.length) {
     const wanted = signs[sign];

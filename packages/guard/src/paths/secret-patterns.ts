@@ -3,7 +3,7 @@
  *  is judged on its own.
  *  Elsewhere: the names (secret-names.ts), expanding patterns (../run). */
 
-import { fitsPattern } from "./name-pattern.ts";
+import { matchesTokens, parsePattern } from "./name-pattern.ts";
 
 /** Hidden names, of which a few first letters are enough to tell what is meant. */
 const HIDDEN: readonly string[] = [
@@ -14,7 +14,10 @@ const KEYS: readonly string[] = ["id_rsa", "id_ecdsa", "id_ed25519"];
 const WORDS: readonly string[] = ["credentials", "credentials.json", "secrets.yml", "secrets.yaml"];
 const ENDINGS: readonly string[] = ["env", "pem", "key", "p12", "pfx", "jks"];
 
-const matchesAny = (part: string, names: readonly string[]): boolean => names.some((name) => fitsPattern(name, part));
+const matchesAny = (part: string, names: readonly string[]): boolean => {
+  const parsed = parsePattern(part);
+  return typeof parsed === "string" ? names.includes(parsed) : names.some((name) => matchesTokens(name, parsed));
+};
 
 const plainLetters = (part: string): number => {
   const lastClose = part.lastIndexOf("]");

@@ -1,10 +1,24 @@
 /** Asking about many names, one after another, while other work goes on.
- *  Invariant: after every few hundred names the event loop gets a turn; what was ended asks no further.
- *  Elsewhere: what is asked (render-pipe.ts, run-pipe.ts). */
+ *  Invariant: the event loop gets a turn every few milliseconds; what was ended asks no further.
+ *  Elsewhere: what is asked (render-pipe.ts, run-pipe.ts, patterns.ts, and the tools of the runtime). */
 
 import { setImmediate as turn } from "node:timers/promises";
 
-const AT_ONCE = 200;
+const MAX_MS = 10;
+
+/** Ask after every step of a long loop whether it is time to let others work. */
+export class Turns {
+  #start = performance.now();
+
+  get isOver(): boolean {
+    return performance.now() - this.#start > MAX_MS;
+  }
+
+  async next(): Promise<void> {
+    await turn();
+    this.#start = performance.now();
+  }
+}
 
 /** The first answer that is a problem; none once the signal has ended the work, which its owner then says. */
 export const firstProblem = async <T>(
@@ -12,8 +26,9 @@ export const firstProblem = async <T>(
   ask: (item: T) => string | undefined,
   signal?: AbortSignal,
 ): Promise<string | undefined> => {
-  for (const [at, item] of items.entries()) {
-    if (at % AT_ONCE === AT_ONCE - 1) await turn();
+  const turns = new Turns();
+  for (const item of items) {
+    if (turns.isOver) await turns.next();
     if (signal?.aborted) return undefined;
     const problem = ask(item);
     if (problem !== undefined) return problem;

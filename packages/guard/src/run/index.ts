@@ -1,6 +1,7 @@
 export { type Comparison, type DatedBreach, Watch, type WatchOptions, watchTrees } from "./audit.ts";
 export { editText, findOccurrences, type TextEdit } from "./edit-text.ts";
 export { checkFileCall, type FileCallAnswer, performFileCall } from "./file-calls.ts";
+export { Turns } from "./in-turns.ts";
 export { type CellOptions, type OpenedCell, openCell, type PlanCell } from "./plan-cell.ts";
 export type { Breach, Reverted } from "./revert.ts";
 export { leavesCell } from "./run-pipe.ts";

@@ -4,7 +4,8 @@
 
 import { lstatSync, readdirSync, statSync } from "node:fs";
 import { resolveName } from "../files/index.ts";
-import { matchesTokens, type PatternToken, parsePattern } from "../paths/index.ts";
+import { matchesTokens, type ParsedPattern, parsePattern } from "../paths/index.ts";
+import { Turns } from "./in-turns.ts";
 
 const MOST_NAMES = 10_000;
 /** Links to the folder they are in make a few thousand files look like millions. */
@@ -14,7 +15,7 @@ const MOST_LOOKED_AT = 200_000;
 const MOST_STEPS = 20_000_000;
 
 /** How many names the patterns of a pipe have been compared with so far, and in how many steps. */
-export type LookedAt = { names: number; steps: number };
+export type LookedAt = { names: number; steps: number; readonly signal?: AbortSignal };
 
 const entriesOf = (folder: string): readonly string[] => {
   try {
@@ -36,22 +37,27 @@ const isThere = (path: string, folder: string): boolean => {
 };
 
 /** The names, relative or absolute as the pattern is. */
-export const expandPattern = (
+export const expandPattern = async (
   pattern: string,
   folder: string,
   lookedAt: LookedAt = { names: 0, steps: 0 },
-): readonly string[] => {
+): Promise<readonly string[]> => {
   const [first = "", ...more] = pattern.split("/");
   let found: readonly string[] = [first === "" ? "/" : ""];
-  const namesIn = (inside: string, signs: readonly PatternToken[], hidden: boolean): readonly string[] => {
+  const turns = new Turns();
+  const namesIn = async (inside: string, signs: ParsedPattern, hidden: boolean): Promise<readonly string[]> => {
     const entries = entriesOf(inside);
     lookedAt.names += entries.length;
     if (lookedAt.names > MOST_LOOKED_AT)
       throw new RangeError(`the patterns are compared with more than ${MOST_LOOKED_AT} names`);
-    return entries.filter((name) => {
+    const matching: string[] = [];
+    for (const name of entries) {
       if (lookedAt.steps > MOST_STEPS) throw new RangeError("the patterns are too long for so many long names");
-      return (hidden || !name.startsWith(".")) && matchesTokens(name, signs, lookedAt);
-    });
+      if ((hidden || !name.startsWith(".")) && matchesTokens(name, signs, lookedAt)) matching.push(name);
+      if (turns.isOver) await turns.next();
+      if (lookedAt.signal?.aborted) return []; // nothing will be run with it
+    }
+    return matching;
   };
   for (const part of first === "" ? more : [first, ...more]) {
     const signs = parsePattern(part);
@@ -60,7 +66,7 @@ export const expandPattern = (
       const under = (name: string): string =>
         before === "" || before.endsWith("/") ? before + name : `${before}/${name}`;
       const names =
-        typeof signs === "string" ? [signs] : namesIn(resolveName(folder, before), signs, /^\\?\./.test(part));
+        typeof signs === "string" ? [signs] : await namesIn(resolveName(folder, before), signs, /^\\?\./.test(part));
       for (const name of names) below.push(under(name));
       if (below.length > MOST_NAMES) throw new RangeError(`the pattern stands for more than ${MOST_NAMES} names`);
     }

@@ -89,7 +89,8 @@ const MOST_WORDS = 20_000;
 export const renderPipe = async (commands: readonly PlanCommand[], place: RenderPlace): Promise<Rendered | Problem> => {
   const parts: string[] = [];
   const all: string[] = [];
-  const lookedAt = { names: 0, steps: 0, walks: new Map(), judge: place.judge };
+  const { judge, signal } = place;
+  const lookedAt = { names: 0, steps: 0, walks: new Map(), judge, ...(signal === undefined ? {} : { signal }) };
   for (const [at, command] of commands.entries()) {
     const expanded = await expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
     if ("problem" in expanded) return expanded;
@@ -155,7 +156,8 @@ const expandAll = async (
       continue;
     }
     try {
-      const found = expandPattern(atHome(word, home), cwd, lookedAt).map((name) => notAnAction(name, program));
+      const matching = await expandPattern(atHome(word, home), cwd, lookedAt);
+      const found = matching.map((name) => notAnAction(name, program));
       const problem = LISTS_NAMES.includes(program) ? undefined : namesProblem(found);
       if (problem !== undefined) return { problem };
       if (starts.includes(word)) for (const at of found.keys()) operands.add(words.length + at);

@@ -5,7 +5,7 @@
  *  Elsewhere: one exact replacement and writing (@prefork/guard), what was read (read-state.ts), encodings
  *  (file-content.ts). */
 
-import { editText, findOccurrences, type Refused, type TextEdit } from "@prefork/guard/internal";
+import { editText, findOccurrences, type Refused, type TextEdit, Turns } from "@prefork/guard/internal";
 import * as z from "zod";
 import {
   countLines,
@@ -16,7 +16,6 @@ import {
   splitLines,
   type TextFile,
 } from "./file-content.ts";
-import { Turns } from "./in-turns.ts";
 import { changeProblem } from "./read-state.ts";
 import { findMostSimilar } from "./similar.ts";
 import { defineTool, failed } from "./tool.ts";
@@ -117,9 +116,10 @@ export const applyEdits = async (
 ): Promise<AppliedEdits | Refused> => {
   let text = file.text;
   const lines: number[] = [];
-  const turns = new Turns(signal);
+  const turns = new Turns();
   for (const [at, edit] of edits.entries()) {
-    if (turns.isOver) await turns.yield();
+    if (turns.isOver) await turns.next();
+    signal.throwIfAborted();
     const spelled = withFileLineEndings(text, file.lineEnding, edit);
     const edited = editText(text, spelled);
     if (!edited.ok) {

@@ -24,6 +24,8 @@ export type PatternSearch = {
 export type LineMatches = { readonly lines: Uint32Array; readonly count: number };
 
 const MAX_MAIN_THREAD_MS = 20;
+/** V8 cannot be stopped while it compiles an expression. A longer one could take 100 ms, or seconds. */
+const MAX_MAIN_THREAD_LENGTH = 400;
 const MAX_WORKER_MS = 2_000;
 const MAX_WORKER_MEGABYTES = 1_024;
 
@@ -79,38 +81,45 @@ const find = (text, search) => (search.isMultiline ? findSpans : findLines)(text
 
 const WORKER = `${FIND}
 const { parentPort, workerData } = require("node:worker_threads");
-parentPort.on("message", (text) => parentPort.postMessage(find(text, workerData)));
-parentPort.postMessage("ready");
+try {
+  const search = { ...workerData, pattern: new RegExp(workerData.source, workerData.flags) };
+  parentPort.on("message", (text) => parentPort.postMessage(find(text, search)));
+  parentPort.postMessage("ready");
+} catch (error) {
+  parentPort.postMessage("the pattern cannot be read: " + error.message);
+}
 `;
 
 const MAIN_THREAD = new Script(`(() => {${FIND}\nreturn find(text, search);})()`);
 
 export class PatternFinder implements AsyncDisposable {
   readonly #signal: AbortSignal;
-  readonly #search: Omit<PatternSearch, "signal" | "source" | "flags"> & { readonly pattern: RegExp };
+  readonly #search: Omit<PatternSearch, "signal">;
   readonly #scope = createContext({ text: "", search: {} });
-  #worker: Promise<Worker> | undefined;
+  #isQuick: boolean;
+  #worker: Promise<Worker | string> | undefined;
 
-  /** Throws SyntaxError for a pattern that is none. */
-  constructor({ signal, source, flags, ...search }: PatternSearch) {
+  /** May throw SyntaxError for a pattern that is none. */
+  constructor({ signal, ...search }: PatternSearch) {
     this.#signal = signal;
-    this.#search = { ...search, pattern: new RegExp(source, flags) };
-    this.#scope.search = this.#search;
+    this.#search = search;
+    this.#isQuick = search.source.length <= MAX_MAIN_THREAD_LENGTH;
+    if (this.#isQuick) this.#scope.search = { ...search, pattern: new RegExp(search.source, search.flags) };
   }
 
   /** The matches in a text, or why they are unknown; after that the search is over. One text at a time. */
   async find(text: string): Promise<LineMatches | string> {
-    if (this.#worker === undefined) {
-      const matches = this.#findQuickly(text);
-      if (matches !== undefined) return matches;
-    }
+    const matches = this.#isQuick ? this.#findQuickly(text) : undefined;
+    if (matches !== undefined) return matches;
+    this.#isQuick = false;
     this.#worker ??= this.#startWorker();
-    return this.#findSlowly(await this.#worker, text);
+    const worker = await this.#worker;
+    return typeof worker === "string" ? worker : this.#findSlowly(worker, text);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const worker = await this.#worker?.catch(() => undefined);
-    await worker?.terminate();
+    if (worker instanceof Worker) await worker.terminate();
   }
 
   #findQuickly(text: string): LineMatches | undefined {
@@ -139,7 +148,8 @@ export class PatternFinder implements AsyncDisposable {
     }
   }
 
-  async #startWorker(): Promise<Worker> {
+  /** A string says why the pattern cannot be used. */
+  async #startWorker(): Promise<Worker | string> {
     const worker = new Worker(WORKER, {
       eval: true,
       workerData: this.#search,
@@ -148,10 +158,13 @@ export class PatternFinder implements AsyncDisposable {
       resourceLimits: { maxOldGenerationSizeMb: MAX_WORKER_MEGABYTES },
     });
     worker.on("error", () => undefined); // reported by whoever waits for an answer
-    await once(worker, "message", { signal: this.#signal }).catch(async (error: unknown) => {
+    const answered = once(worker, "message", { signal: this.#signal });
+    const [answer] = (await answered.catch(async (error: unknown) => {
       await worker.terminate();
       throw error;
-    });
-    return worker;
+    })) as [string];
+    if (answer === "ready") return worker;
+    await worker.terminate();
+    return answer;
   }
 }

@@ -36,11 +36,13 @@ export const globTool = defineTool({
     if (typeof matches === "string") return failed(matches);
     const listed = await listFiles(folder, context);
     if (!listed.ok) return failed(`${listed.reason}.`);
-    const names = (await filterInTurns(listed.names, matches, context.signal)).map((name) => `${folder}/${name}`);
-    const found = await newestFirst(await filterInTurns(names, context.files.mayRead(folder), context.signal));
+    const mayRead = context.files.mayRead(folder);
+    const isMeant = (name: string): boolean => matches(name) && mayRead(`${folder}/${name}`);
+    const { items, isCut } = await filterInTurns(listed.names, isMeant, context.signal);
+    const found = await newestFirst(items.map((name) => `${folder}/${name}`));
     const notes = [
       ...(found.length > MAX_SHOWN ? [`[${found.length - MAX_SHOWN} more; narrow the pattern or the path]`] : []),
-      ...(listed.isCut ? ["[the folder holds too many files; not all were looked at]"] : []),
+      ...(isCut || listed.isCut ? ["[the folder holds too many files; not all were looked at]"] : []),
       ...(ripgrepFor(context) === undefined ? [context.files.noteOnce(NO_RIPGREP_NOTE)] : []),
     ].filter((note) => note !== "");
     const shown = found.slice(0, MAX_SHOWN).map((name) => shownPath(name, context.cwd));

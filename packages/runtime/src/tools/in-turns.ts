@@ -1,41 +1,32 @@
-/** How is a long loop kept from blocking everything else?
- *  Invariant: the event loop gets a turn every few milliseconds, and an abort takes effect there.
- *  Elsewhere: the loops (glob.ts, grep.ts, search-text.ts, edit.ts). */
+/** Which of very many items are wanted, without blocking everything else?
+ *  Invariant: the event loop gets a turn every few milliseconds, an abort takes effect there, and after a while it is
+ *  enough.
+ *  Elsewhere: what is asked about each item (glob.ts, search-text.ts). */
 
-import { setImmediate } from "node:timers/promises";
+import { Turns } from "@prefork/guard/internal";
 
-const MAX_MS = 10;
+const MAX_MS = 30_000;
 
-/** Ask after every step whether it is time to yield. */
-export class Turns {
-  readonly #signal: AbortSignal;
-  #start = performance.now();
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  get isOver(): boolean {
-    return performance.now() - this.#start > MAX_MS;
-  }
-
-  async yield(): Promise<void> {
-    await setImmediate();
-    this.#signal.throwIfAborted();
-    this.#start = performance.now();
-  }
-}
+export type Filtered<T> = {
+  readonly items: readonly T[];
+  /** It took too long, so not all items were looked at. */
+  readonly isCut: boolean;
+};
 
 export const filterInTurns = async <T>(
   items: readonly T[],
   isWanted: (item: T) => boolean,
   signal: AbortSignal,
-): Promise<readonly T[]> => {
+): Promise<Filtered<T>> => {
   const wanted: T[] = [];
-  const turns = new Turns(signal);
+  const turns = new Turns();
+  const start = performance.now();
   for (const item of items) {
     if (isWanted(item)) wanted.push(item);
-    if (turns.isOver) await turns.yield();
+    if (!turns.isOver) continue;
+    await turns.next();
+    signal.throwIfAborted();
+    if (performance.now() - start > MAX_MS) return { items: wanted, isCut: true };
   }
-  return wanted;
+  return { items: wanted, isCut: false };
 };

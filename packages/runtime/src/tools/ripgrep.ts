@@ -7,12 +7,13 @@ import { isUtf8 } from "node:buffer";
 import { type Refused, waitingFile } from "@prefork/guard/internal";
 import { runProgram } from "./run-program.ts";
 import { fileNameHint } from "./search-root.ts";
-import { type GrepMatch, MAX_LINE_BYTES, type Search } from "./search-text.ts";
+import { type GrepMatch, MAX_FILE_BYTES, MAX_LINE_BYTES, type Search } from "./search-text.ts";
 import type { ToolContext } from "./tool.ts";
 
 const BASE_OPTIONS = [
   ...["--no-config", "--color=never", "--no-heading", "--with-filename", "--null", "--line-number", "--hidden"],
   ...["--no-messages", "--crlf", "--sort=path", `--max-columns=${MAX_LINE_BYTES}`, "--max-columns-preview"],
+  `--max-filesize=${MAX_FILE_BYTES}`, // as without ripgrep; a file that is named as path may be larger
 ];
 
 const buildArguments = ({ pattern, root, options }: Search): readonly string[] => {
@@ -49,9 +50,13 @@ export const searchWithRipgrep = async (
   const { mode } = search.options;
   const separator = mode === "files_with_matches" ? 0 : 10;
   let rest: Buffer = Buffer.alloc(0);
+  let judged = { path: "", isWanted: false };
   const take = (record: Buffer): boolean => {
     const match = parseRecord(decodeRecord(record), mode);
-    return match === undefined || !search.isWanted(match.path) || search.onMatch(match);
+    if (match === undefined) return true;
+    const { path } = match;
+    if (path !== judged.path) judged = { path, isWanted: search.isWanted(path) };
+    return !judged.isWanted || search.onMatch(match);
   };
   const { exitCode, errors, ended } = await runProgram(
     {

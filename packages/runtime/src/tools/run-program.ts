@@ -1,6 +1,6 @@
 /** How does a program run that only reads, with arguments that no shell interprets?
  *  Invariant: an argument list, a clean environment, no standard input, the read-only sandbox if there is one. The
- *  program ends with the call, and after a timeout in any case.
+ *  program ends with the call, after a timeout in any case, and when it takes too much memory.
  *  Elsewhere: the environment and the sandbox (@prefork/guard), the programs (list-files.ts, ripgrep.ts). */
 
 import { spawn } from "node:child_process";
@@ -23,13 +23,18 @@ export type ProgramEnd = {
 const TIMEOUT_MS = 30_000;
 const MAX_ERRORS = 4_000;
 
+/** Ripgrep keeps a whole line in memory, and a line may be as long as the disk has room for. */
+const MAX_KIBIBYTES = 524_288;
+const LIMITS = `ulimit -c 0 2>/dev/null; ulimit -d ${MAX_KIBIBYTES} 2>/dev/null; exec "$@"`;
+const LIMITED = ["/bin/bash", "--noprofile", "--norc", "-c", LIMITS, "bash"] as const;
+
 export const runProgram = (
   { argv, cwd, output }: ProgramRun,
   { cell, signal }: Pick<ToolContext, "cell" | "signal">,
 ): Promise<ProgramEnd> =>
   new Promise((done, fail) => {
-    const [program = "", ...args] = cell === undefined ? argv : cell.enter(argv, cwd);
-    const child = spawn(program, args, {
+    const [bash, ...options] = LIMITED;
+    const child = spawn(bash, [...options, ...(cell === undefined ? argv : cell.enter(argv, cwd))], {
       cwd,
       env: { ...cleanEnvironment(), PWD: cwd },
       stdio: ["ignore", "pipe", "pipe"],

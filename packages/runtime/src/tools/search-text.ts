@@ -5,10 +5,10 @@
  *  (find-pattern.ts), showing results (grep.ts). */
 
 import { basename } from "node:path";
-import type { Refused } from "@prefork/guard/internal";
+import { type Refused, Turns } from "@prefork/guard/internal";
 import { decodeText, LineReader } from "./file-content.ts";
 import { type LineMatches, PatternFinder } from "./find-pattern.ts";
-import { filterInTurns, Turns } from "./in-turns.ts";
+import { type Filtered, filterInTurns } from "./in-turns.ts";
 import { listFiles, sortInWalkOrder } from "./list-files.ts";
 import { translatePattern } from "./search-pattern.ts";
 import type { SearchRoot } from "./search-root.ts";
@@ -72,7 +72,7 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   yaml: ["yaml", "yml"],
 };
 
-const MAX_FILE_BYTES = 32 * 1024 * 1024;
+export const MAX_FILE_BYTES = 32 * 1024 * 1024;
 /** How many files are read in parallel. Each may be as large as the limit. */
 const AT_ONCE = 4;
 /** How many matching lines of one file are reported. Grep stops before: it counts a million and shows far fewer. */
@@ -94,7 +94,7 @@ export const searchWithoutRipgrep = async (search: Search, context: ToolContext)
     ? { ok: true as const, names: [basename(root.path)], isCut: false }
     : await listFiles(root.folder, context);
   if (!listed.ok) return listed;
-  const paths = await pathsToSearch(search, listed.names, context);
+  const { items: paths, isCut } = await pathsToSearch(search, listed.names, context);
   const start = performance.now();
   for (let from = 0; from < paths.length; from += AT_ONCE) {
     const some = paths.slice(from, from + AT_ONCE);
@@ -109,7 +109,7 @@ export const searchWithoutRipgrep = async (search: Search, context: ToolContext)
       if (matches.count > 0 && !(await reportMatches(file, search, signal))) return { ok: true, isCut: true };
     }
   }
-  return { ok: true, isCut: listed.isCut };
+  return { ok: true, isCut: isCut || listed.isCut };
 };
 
 /** A string says what is wrong with the pattern. */
@@ -130,12 +130,13 @@ const pathsToSearch = async (
   { root, options, isWanted }: Search,
   names: readonly string[],
   { files, signal }: ToolContext,
-): Promise<readonly string[]> => {
+): Promise<Filtered<string>> => {
   const hasType = root.isFile ? () => true : typeFilter(options.type);
   const mayRead = files.mayRead(root.path);
   const pathOf = (name: string): string => `${root.folder}/${name}`;
   const isMeant = (name: string): boolean => hasType(name) && isWanted(pathOf(name)) && mayRead(pathOf(name));
-  return sortInWalkOrder(await filterInTurns(names, isMeant, signal)).map(pathOf);
+  const { items, isCut } = await filterInTurns(names, isMeant, signal);
+  return { items: sortInWalkOrder(items).map(pathOf), isCut };
 };
 
 const typeFilter = (type: string | undefined): ((name: string) => boolean) => {
@@ -163,7 +164,7 @@ const reportMatches = async (
   if (mode === "files_with_matches") return onMatch({ path });
   if (mode === "count") return onMatch({ path, count });
   const reader = new LineReader(text);
-  const turns = new Turns(signal);
+  const turns = new Turns();
   let [next, match] = [0, 0];
   for (const at of lines) {
     for (next = Math.max(next, at - before); next <= at + after; next += 1) {
@@ -173,7 +174,8 @@ const reportMatches = async (
       const cut = Buffer.byteLength(line) > MAX_LINE_BYTES ? { isCut: true as const } : {};
       const isMatch = lines[match] === next;
       if (!onMatch({ path, line: { number: next + 1, isMatch, text: line, ...cut } })) return false;
-      if (turns.isOver) await turns.yield();
+      if (turns.isOver) await turns.next();
+      signal.throwIfAborted();
     }
   }
   return true;

@@ -335,6 +335,11 @@ test("without ripgrep, a pattern that would never finish is aborted", async () =
     fault: "bad-input",
   });
   assert.ok(turns.stop() > 100, "others go on meanwhile");
+  const edges = countTurns();
+  assert.match(textOf(await b.call("Grep", { pattern: "\\b".repeat(500) })), /^a$|too long/);
+  assert.ok(edges.stop() > 10, "others go on while it is compiled");
+  const unread = await b.call("Grep", { pattern: `${"(?:a|b)".repeat(100)}x{2,1}` });
+  assert.match(textOf(unread), /^Not searched: the pattern cannot be read: .*out of order/);
   const pattern = `${"(?:a|".repeat(10_000)}${")".repeat(10_000)}`;
   assert.deepEqual(await b.call("Grep", { pattern }), {
     content: "Not searched: the pattern cannot be read: it is longer than 2000 characters",
@@ -365,6 +370,8 @@ test("a glob that repeats itself takes no longer than another", async () => {
     assert.match(textOf(await b.call("Glob", { pattern: glob })), /^No file fits/);
     assert.equal(textOf(await b.call("Grep", { pattern: "hello", glob })), none);
   }
+  const ranges = `*{${"{1..999},".repeat(108)}}x`;
+  assert.equal(textOf(await b.call("Glob", { pattern: ranges })), "The pattern has ranges of more than 100 numbers.");
   const deep = `${"{a,".repeat(8_000)}${"}".repeat(8_000)}`;
   assert.deepEqual(
     [await b.call("Glob", { pattern: deep }), await b.call("Grep", { pattern: "hello", glob: deep })],
@@ -462,4 +469,15 @@ test("an aborted search ends with the call", async () => {
   const signal = AbortSignal.abort();
   await assert.rejects(b.call("Grep", { pattern: "hello" }, { signal }), { name: "AbortError" });
   await assert.rejects(b.call("Glob", { pattern: "*" }, { signal }), { name: "AbortError" });
+});
+
+test("a file that is too large to read is searched only if it is named", await needs("@vscode/ripgrep"), async () => {
+  await using b = await ground("our ripgrep");
+  b.put("large", `needle\n${"a".repeat(33 * 1024 * 1024)}`);
+  b.put("small", "needle\n");
+  await using without = await openToolFiles({ roots: [b.work], cwd: b.work, ripgrep: null });
+  const found = await b.call("Grep", { pattern: "needle" }, { files: without });
+  assert.equal(textOf(found).split("\n")[0], "small");
+  assert.deepEqual(await ask(b, "Grep", { pattern: "needle" }), ["small"]);
+  assert.deepEqual(await ask(b, "Grep", { pattern: "needle", path: "large" }), ["large"]);
 });
