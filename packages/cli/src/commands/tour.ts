@@ -20,7 +20,7 @@ const MOST_FORKS = 5;
 const MOST_SEED = 0xffff_ffff;
 const DEFAULT_SEED = 27;
 
-const within =
+const parseNumberFrom =
   (least: number, most: number) =>
   (text: string): number => {
     const value = parseCount(text);
@@ -32,8 +32,13 @@ const within =
 export const tourCommand = (io: Io): Command =>
   newCommand("tour", io)
     .description("run the agent and five forks in a sample repository, without a key, and explain the bill")
-    .option("--seed <n>", "seed of the sample repository", within(0, MOST_SEED), DEFAULT_SEED)
-    .option("--forks <n>", "how many forks to start, one for each part of the job", within(1, MOST_FORKS), MOST_FORKS)
+    .option("--seed <n>", "seed of the sample repository", parseNumberFrom(0, MOST_SEED), DEFAULT_SEED)
+    .option(
+      "--forks <n>",
+      "how many forks to start, one for each part of the job",
+      parseNumberFrom(1, MOST_FORKS),
+      MOST_FORKS,
+    )
     .option("--keep", "keep the repository and the journals, and print where they are")
     .option("--json", "print everything as one JSON object")
     .action((flags: TourFlags) => tour(flags, io));

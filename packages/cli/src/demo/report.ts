@@ -1,5 +1,5 @@
-/** What the demo shows: one row a request, then the family's bill beside what it would have been otherwise.
- *  Invariant: text and JSON state the same figures, and those of requests are the simulator's ledger.
+/** Formats the demo: one row per request, then the family's bill next to the cost of the alternatives.
+ *  Invariant: text and JSON state the same figures; those of requests come from the simulator's ledger.
  *  Elsewhere: the run itself (run.ts). */
 
 import { type Bill, costOf, type LaunchPlan, modelFacts, type PlanId } from "@prefork/wire";
@@ -8,7 +8,7 @@ import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
 import { prose, type Row, renderTable } from "../table.ts";
 import type { DemoResult, DemoRow } from "./run.ts";
 
-/** Input only: what the children and the parent say costs the same under every plan. */
+/** Input only, because the output costs the same under every plan. */
 type Compared = { readonly id: PlanId; readonly title: string; readonly bill: Bill };
 
 export type DemoBills = {
@@ -21,7 +21,7 @@ export type DemoBills = {
 
 const written = ({ ledger }: DemoRow): number => ledger.written["5m"] + ledger.written["1h"];
 
-/** Input in dollars: the ledger bills the answer too, which no plan changes. */
+/** Input in dollars; the ledger also bills the output, which no plan changes. */
 const inputMoney = ({ ledger }: DemoRow): number | undefined => {
   const { plain, read, written } = ledger;
   return costOf({ plain, read, written, output: 0 }, modelFacts(ledger.model))?.total;
@@ -47,7 +47,7 @@ export const billsOf = (result: DemoResult): DemoBills => {
   };
 };
 
-/** The cheapest plan that sends the same blocks: trimming changes what children see, so it is compared with itself. */
+/** The cheapest plan that sends the same blocks. Trimming changes what forks see, so it is compared only with itself. */
 const cheapestFor = ({ options, plans }: DemoResult): PlanId => {
   if (options.inFlight === "keep") return plans.cheapestKept.id;
   return options.cold ? "trim-cold-leader-first" : "trim";
@@ -106,10 +106,10 @@ const requestTable = (result: DemoResult, colour: boolean): string => {
       { title: "expected read", align: "right" },
       { title: "read", align: "right" },
       { title: "written", align: "right" },
-      { title: "plain", align: "right" },
+      { title: "uncached", align: "right" },
       { title: "input cost", align: "right" },
     ],
-    rows: shortened(rows).map((row): Row => {
+    rows: selectRows(rows).map((row): Row => {
       if (row === "…") return { cells: ["…"], style: "faint" };
       const missed = row.ledger.read < 0.995 * row.inheritable;
       return { cells: cells(row), ...(missed ? { style: "bad" } : {}) };
@@ -120,8 +120,8 @@ const requestTable = (result: DemoResult, colour: boolean): string => {
 
 const MOST_ROWS = 12;
 
-/** Fifty equal rows say no more than a few: the first, the last and the parent's stay. */
-const shortened = (rows: readonly DemoRow[]): readonly (DemoRow | "…")[] =>
+/** Fifty equal rows say no more than a few, so only the first and the last ones are shown. */
+const selectRows = (rows: readonly DemoRow[]): readonly (DemoRow | "…")[] =>
   rows.length <= MOST_ROWS + 1 ? rows : [...rows.slice(0, MOST_ROWS - 4), "…", ...rows.slice(-3)];
 
 const billTable = (result: DemoResult, bills: DemoBills, colour: boolean): string => {
@@ -135,9 +135,9 @@ const billTable = (result: DemoResult, bills: DemoBills, colour: boolean): strin
   return renderTable({
     columns: [
       { title: `${result.options.forks} + the parent's next request` },
-      { title: "input, in base tokens", align: "right" },
+      { title: "input, in uncached tokens", align: "right" },
       { title: "cost", align: "right" },
-      { title: "against this", align: "right" },
+      { title: "compared", align: "right" },
     ],
     rows: named.map(
       ({ title, bill, mark }): Row => ({

@@ -1,6 +1,6 @@
-/** One run of the demo: a parent, its forks, the parent's next request, and the simulator's account of them.
- *  Invariant: every figure but the comparisons is the simulator's ledger, read over HTTP after the fact.
- *  Elsewhere: what is shown of it (report.ts). */
+/** One run of the demo: a parent, its forks, the parent's next request, and the simulator's ledger of them.
+ *  Invariant: every figure except the comparisons comes from the simulator's ledger, read over HTTP afterwards.
+ *  Elsewhere: what is printed (report.ts). */
 
 import { contentTokens, type LedgerRow, ManualClock, startSimulator } from "@prefork/simulator";
 import {
@@ -31,7 +31,7 @@ export type DemoOptions = {
 
 export type DemoRow = {
   readonly label: string;
-  /** What the provider's rules let this request read, given when it was sent. */
+  /** What the provider's rules let this request read when it was sent. */
   readonly inheritable: number;
   readonly ledger: LedgerRow;
 };
@@ -48,7 +48,7 @@ export type DemoResult = {
   readonly plans: ForkPlans;
 };
 
-/** Longer than any entry of the demo lives. */
+/** Longer than the lifetime of any entry in the demo. */
 const PAUSE_MS = 10 * 60_000;
 
 export const runDemo = async (options: DemoOptions): Promise<DemoResult> => {
@@ -68,10 +68,10 @@ export const runDemo = async (options: DemoOptions): Promise<DemoResult> => {
       parentNote: noteFor(forks),
       parentTokens: parent.tokens,
     });
-    const underWay = new Set<number | "parent">();
+    const answered = new Set<number | "parent">();
     const onEvent = (member: number | "parent"): void => {
-      underWay.add(member);
-      onProgress(`family: ${underWay.size} of ${forks + 1} requests answered`);
+      answered.add(member);
+      onProgress(`family: ${answered.size} of ${forks + 1} requests answered`);
     };
     const outcome = await sendFamily(client, family, { signal, onEvent });
     const rows = rowsById(await readLedger(simulator.url));
@@ -81,7 +81,7 @@ export const runDemo = async (options: DemoOptions): Promise<DemoResult> => {
   }
 };
 
-/** What the parent is told of its forks: after everything it shares with them. */
+/** The note to the parent about its forks, after everything that it shares with them. */
 const noteFor = (forks: number): string => {
   const ids = Array.from({ length: forks }, (_, index) => `fork-${index + 1}`);
   return `async_launched: ${ids.join(", ")}`;
@@ -103,7 +103,7 @@ const rowsById = (ledger: readonly LedgerRow[]): Rows => {
   };
 };
 
-const answered = (outcome: Outcome | undefined): ModelResponse => {
+const responseOf = (outcome: Outcome | undefined): ModelResponse => {
   if (outcome?.status === "answered") return outcome.response;
   throw outcome?.error ?? new Error("the parent's next request was not sent");
 };
@@ -114,8 +114,8 @@ const account = (
   { last, rows }: { readonly last: LedgerRow; readonly rows: Rows },
 ): DemoResult => {
   const { forks, cold, inFlight, lookback, model } = options;
-  const children = outcome.members.map((member) => rows(answered(member).id));
-  const next = rows(answered(outcome.parentNext).id);
+  const children = outcome.members.map((member) => rows(responseOf(member).id));
+  const next = rows(responseOf(outcome.parentNext).id);
   const prefix = last.promptTokens;
   const trailing = contentTokens({ kind: "text", text: noteFor(forks), images: 0, documents: 0 });
   const tail = next.promptTokens - prefix - trailing;

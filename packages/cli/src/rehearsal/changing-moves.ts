@@ -1,20 +1,20 @@
 /** Which changes does a clause of a prompt ask for: replace, rename, append, create, remember, fork?
- *  Invariant: text that enters a file stands in the prompt, marked as such (backticks, quotes, a fence); nothing is
- *  made up, and a clause without it gives undefined.
- *  Elsewhere: clauses that only look (reading-moves.ts), how a change is made (work.ts). */
+ *  Invariant: text that is written to a file comes from the prompt, where it is marked (backticks, quotes, a fence); nothing
+ *  is made up, and a clause without marked text returns undefined.
+ *  Elsewhere: clauses that only read (reading-moves.ts), how a change is made (work.ts). */
 
 import type { Change, Move } from "./moves.ts";
-import { isMarkedPath, isWholePlace, looksLikePath, type Masked, meant, SPAN, WORD } from "./spans.ts";
+import { isMarkedPath, isWholePlace, looksLikePath, type Masked, SPAN, textOfWord, WORD } from "./spans.ts";
 
 const pattern = (source: string): RegExp => new RegExp(source.replaceAll("WORD", WORD).replaceAll("SPAN", SPAN), "i");
 
 const FILES = "((?:the\\s+file\\s+|file\\s+|both\\s+)?WORD(?:(?:\\s*,\\s*|\\s+and\\s+|\\s*,\\s*and\\s+)WORD)*)";
 const EVERY = /\b(?:everywhere|every (?:occurrence|time)|all (?:occurrences|of them)|each (?:occurrence|time))\b/i;
 
-/** The files that a clause names; empty unless every one of them is surely a file. */
+/** The files that a clause names; empty unless each of them clearly is a file. */
 const filesIn = (text: string, masked: Masked): readonly string[] => {
   const words = text.split(/\s*,\s*(?:and\s+)?|\s+and\s+|\s+/).filter((word) => !/^(?:the|file|both|)$/i.test(word));
-  const paths = words.map((word) => meant(word, masked));
+  const paths = words.map((word) => textOfWord(word, masked));
   const fits = (path: string, index: number): boolean =>
     looksLikePath(path) || (new RegExp(SPAN).test(words[index] ?? "") && !isWholePlace(path) && isMarkedPath(path));
   return paths.length > 0 && paths.every(fits) ? paths : [];
@@ -41,8 +41,8 @@ const replaceMoves = (clause: Masked): readonly Move[] | undefined => {
   if (replace !== null) {
     const change = {
       kind: "replace",
-      old: meant(replace[1] ?? "", clause),
-      new: meant(replace[2] ?? "", clause),
+      old: textOfWord(replace[1] ?? "", clause),
+      new: textOfWord(replace[2] ?? "", clause),
       all,
     } as const;
     return changes(filesIn(replace[3] ?? "", clause), change);
@@ -53,8 +53,8 @@ const replaceMoves = (clause: Masked): readonly Move[] | undefined => {
   if (rename !== null) {
     const change = {
       kind: "replace",
-      old: meant(rename[1] ?? "", clause),
-      new: meant(rename[2] ?? "", clause),
+      old: textOfWord(rename[1] ?? "", clause),
+      new: textOfWord(rename[2] ?? "", clause),
       all: true,
     } as const;
     return changes(filesIn(rename[3] ?? "", clause), change);
@@ -63,13 +63,13 @@ const replaceMoves = (clause: Masked): readonly Move[] | undefined => {
   if (remove === null) return undefined;
   return changes(filesIn(remove[2] ?? "", clause), {
     kind: "replace",
-    old: meant(remove[1] ?? "", clause),
+    old: textOfWord(remove[1] ?? "", clause),
     new: "",
     all,
   });
 };
 
-/** A file ends with a line end; words given on one line get theirs. */
+/** A file ends with a line feed, so text without one gets it. */
 const asLines = (text: string): string => (text === "" || text.endsWith("\n") ? text : `${text}\n`);
 
 const NAMING = "(?:(?:a|the|this|following|new|text|line|lines|content|contents)\\s+)*";
@@ -83,7 +83,7 @@ const writeMoves = (clause: Masked): readonly Move[] | undefined => {
     `^(?:append|add)\\s+(?:${NAMING})?to\\s+(?:the\\s+)?(?:end\\s+of\\s+)?${FILES}\\s*:?\\s*(SPAN)[.!]?$`,
   ).exec(text);
   if (append !== null || appendTo !== null) {
-    const given = meant(append?.[1] ?? appendTo?.[2] ?? "", clause);
+    const given = textOfWord(append?.[1] ?? appendTo?.[2] ?? "", clause);
     return changes(filesIn(append?.[2] ?? appendTo?.[1] ?? "", clause), { kind: "append", text: asLines(given) });
   }
   const create = pattern(
@@ -96,12 +96,12 @@ const writeMoves = (clause: Masked): readonly Move[] | undefined => {
     create !== null ? [create[1], create[2], create[3]] : [writeTo?.[1], writeTo?.[3], writeTo?.[2]];
   if (verb === undefined || path === undefined || given === undefined) return undefined;
   const over = /^overwrite$/i.test(verb);
-  return changes(filesIn(path, clause), { kind: "write", text: asLines(meant(given, clause)), over });
+  return changes(filesIn(path, clause), { kind: "write", text: asLines(textOfWord(given, clause)), over });
 };
 
 export const changeMoves = (clause: Masked): readonly Move[] | undefined => replaceMoves(clause) ?? writeMoves(clause);
 
-/** `this; that` → both; a list below it takes their place. */
+/** `this; that` → two items. */
 const itemsOf = (text: string): readonly string[] =>
   text
     .split(/\s*;\s*|\s*\n\s*/)
@@ -113,7 +113,7 @@ const itemsOf = (text: string): readonly string[] =>
     )
     .filter((item) => item !== "");
 
-/** Parts of a clause that stand for items: what follows the verb, or the list below. */
+/** The list below a clause, whose items replace those in the clause itself. */
 export type Below = readonly string[];
 
 export const rememberMove = (text: string, below: Below): Move | undefined => {
@@ -129,7 +129,7 @@ export const rememberMove = (text: string, below: Below): Move | undefined => {
 const FORKING =
   /^(?:(?:please\s+)?(?:do|run|work on|handle)\s+(?:this|these|the following|them)?\s*)?(?:in parallel|fork(?:s| into| off)?|(?:use|with|start|spawn|launch)\s+(?:(?:\d+|two|three|four|five|several|parallel)\s+)*(?:forks?|agents?|sub-?agents?)|delegate)\b([^:]*):?\s*([\s\S]*)$/i;
 
-/** Between the words that ask for forks and what they are to do. */
+/** Stands between the words that ask for forks and their tasks. */
 const IN_WORKTREES = /^([^:]*?),?\s+in\s+(?:their own\s+|separate\s+|git\s+)*worktrees?\b/i;
 
 export const forkMove = (whole: string, below: Below): Move | undefined => {

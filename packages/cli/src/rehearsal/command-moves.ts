@@ -1,7 +1,6 @@
-/** Which commands does a clause of a prompt ask for: what git knows, what only a pipe tells, or a command that it spells out?
- *  Invariant: pure; a command that the prompt spells out is run exactly as it stands there, one that is made here only
- *  looks.
- *  Elsewhere: other looks (reading-moves.ts), shell words (commands.ts), whether it may run (the guard). */
+/** Which commands does a clause of a prompt ask for: git, a pipe, or a command that it spells out?
+ *  Invariant: pure; a command in the prompt runs exactly as written; a command that is built here is read-only.
+ *  Elsewhere: other reading calls (reading-moves.ts), shell words (commands.ts), whether it may run (the guard). */
 
 import type { JsonObject } from "@prefork/wire";
 import {
@@ -16,7 +15,7 @@ import {
   repeatedMatches,
 } from "./commands.ts";
 import { bash, look, type Move } from "./moves.ts";
-import { linesIn, pathsIn, sought, splitPlace } from "./reading-moves.ts";
+import { linesIn, pathsIn, searchText, splitPlace } from "./reading-moves.ts";
 import { isCommand, type Masked, spansOf } from "./spans.ts";
 
 export const gitMove = (clause: Masked): Move | undefined => {
@@ -54,7 +53,7 @@ const REPEATS =
 const PER_FOLDER =
   /^(?:count|how many)\s+(?:(?:the|all|of|number)\s+)*files\s+(?:(?:are|there)\s+)*(?:per|by|in each|in every)\s+(?:folder|directory)\b(.*)$/i;
 
-/** No one tool sorts what it finds: these are pipes. What is repeated must be marked, since it is searched for. */
+/** No single tool sorts its matches, so these are pipes. The text to search for must be marked. */
 export const pipeMove = (clause: Masked): Move | undefined => {
   const perFolder = PER_FOLDER.exec(clause.text.replace(/\?$/, ""))?.[1];
   if (perFolder !== undefined) {
@@ -64,11 +63,11 @@ export const pipeMove = (clause: Masked): Move | undefined => {
   const repeated = REPEATS.exec(clause.text)?.[1];
   if (repeated === undefined || spansOf({ ...clause, text: repeated }).length === 0) return undefined;
   const { rest, place } = splitPlace(repeated, clause);
-  const found = sought(rest, clause);
+  const found = searchText(rest, clause);
   return found === undefined ? undefined : look({ ...bash(repeatedMatches(found, place)), about: "repeats" });
 };
 
-/** The command is run exactly as the prompt says it; whether it may is the guard's question. */
+/** The command runs exactly as the prompt says; the guard decides whether it may. */
 export const runMove = (clause: Masked): Move | undefined => {
   const timeout = /\btime-?out\s+(?:of\s+)?(\d{1,6})\s*(ms|milliseconds|s|seconds?|minutes?)\b/i.exec(clause.text);
   const unit = /^m(?:s|illi)/i.test(timeout?.[2] ?? "") ? 1 : /^m/i.test(timeout?.[2] ?? "") ? 60_000 : 1_000;

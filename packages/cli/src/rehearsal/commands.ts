@@ -1,11 +1,11 @@
-/** Shell commands made of words from a prompt.
- *  Invariant: every word that came from outside is one quoted shell word, and none can be taken for an option.
- *  Elsewhere: whether a command may run (the guard of @prefork/runtime). */
+/** Builds shell commands from words of a prompt.
+ *  Invariant: every outside word is one quoted shell word, and none can be taken for an option.
+ *  Elsewhere: whether a command may run (@prefork/guard). */
 
-/** Inside single quotes a shell reads every letter as itself. */
+/** Inside single quotes a shell takes every character literally. */
 export const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** A path as a word that no program takes for an option. */
+/** A path that no program takes for an option. */
 const pathWord = (path: string): string => quoted(path.startsWith("-") ? `./${path}` : path);
 
 const pathsAfterDashes = (paths: readonly string[]): string =>
@@ -15,7 +15,7 @@ export const countLines = (paths: readonly string[]): string => `wc -l${pathsAft
 
 export const lastLines = (count: number, path: string): string => `tail -n ${count}${pathsAfterDashes([path])}`;
 
-/** Files alone, without what git and package managers keep for themselves. */
+/** Files only, without those of git and package managers. */
 export const countFiles = ({ folder = ".", name }: { readonly folder?: string; readonly name?: string }): string =>
   [
     `find ${pathWord(folder)} -type f`,
@@ -23,11 +23,11 @@ export const countFiles = ({ folder = ".", name }: { readonly folder?: string; r
     "-not -path '*/.git/*' -not -path '*/node_modules/*' | wc -l",
   ].join(" ");
 
-/** As many files as each folder holds by itself, a folder a line. */
+/** The number of files in each folder, one folder per line. */
 export const countFilesPerFolder = (folder = "."): string =>
   `find ${pathWord(folder)} -type f -not -path '*/.git/*' -not -path '*/node_modules/*' | sed 's|/[^/]*$||' | sort | uniq -c`;
 
-/** What fits the pattern and stands in more than one line. */
+/** Matches of the pattern that occur in more than one line. */
 export const repeatedMatches = (pattern: string, folder = "."): string =>
   `grep -rhoE -e ${quoted(pattern)} --exclude-dir=.git --exclude-dir=node_modules -- ${pathWord(folder)} | sort | uniq -d`;
 

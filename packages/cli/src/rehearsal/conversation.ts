@@ -1,6 +1,6 @@
-/** What has been said in this request, and what does it ask for now?
- *  Invariant: reads the request alone and never fails on a wrong shape. Words of tools are never taken for words of the
- *  user: only user text counts, and of that only what stands in no block of ours.
+/** What does the conversation in this request contain, and what does it ask for now?
+ *  Invariant: it reads only the request, and never fails on a wrong shape. Tool output is never taken for a prompt: only
+ *  user text counts, and only outside the blocks that we add.
  *  Elsewhere: what the prompt means (tasks.ts), summaries (summary.ts). */
 
 import { FORK_BOILERPLATE_TAG, FORK_DIRECTIVE_PREFIX, type Json, type JsonObject } from "@prefork/wire";
@@ -29,15 +29,15 @@ const partsOf = (block: JsonObject): readonly string[] =>
 
 const DIRECTIVE_START = `<${FORK_BOILERPLATE_TAG}>`;
 
-/** A directive may stand inside the last result, as a part of its own behind what the tool said. */
-const heldDirective = (parts: readonly string[]): readonly string[] =>
+/** A directive may be inside the last tool result, as a separate part after the tool's output. */
+const directiveInResult = (parts: readonly string[]): readonly string[] =>
   parts.length > 1 ? parts.slice(-1).filter((part) => part.startsWith(DIRECTIVE_START)) : [];
 
 const readTurn = (message: JsonObject): Turn => {
   const blocks = blocksOf(message.content);
   const results = blocks.filter(({ type }) => type === "tool_result");
   const last = results.at(-1);
-  const held = last === undefined ? [] : heldDirective(partsOf(last));
+  const held = last === undefined ? [] : directiveInResult(partsOf(last));
   return {
     role: textOf(message.role),
     texts: [...blocks.flatMap((block) => (block.type === "text" ? [textOf(block.text)] : [])), ...held],
@@ -59,8 +59,8 @@ const readTurn = (message: JsonObject): Turn => {
 const TAGS =
   /^\s*<(conventions|environment|section|note|earlier-conversation|last-message|todo-list|open-tasks|read-file|task-notification|system-reminder)(?:\s[^>]*)?>/;
 
-/** Nothing but blocks that we put beside the user's words, perhaps under a line of introduction. */
-const isOurs = (text: string): boolean => {
+/** The text has only blocks that we add next to the user's text, perhaps after one line of introduction. */
+const hasOnlyOurBlocks = (text: string): boolean => {
   let rest = text.replace(/^[^\n<]*\n/, "");
   for (let opened = TAGS.exec(rest); opened !== null; opened = TAGS.exec(rest)) {
     const closing = `</${opened[1]}>`;
@@ -78,18 +78,22 @@ const isTagged = (text: string): boolean => {
   return name !== undefined && text.trimEnd().endsWith(`</${name}>`);
 };
 
-/** What a parent is told of forks it has just started; it asks for nothing. */
+/** Tells a parent about the forks that it just started; it asks for nothing. */
 const LAUNCHED = /^async_launched\b/;
 
-/** Text that a person wrote, and not a block that we put beside it. */
+/** Text that a person wrote, not a block that we added. */
 const isPrompt = (text: string): boolean =>
-  text.trim() !== "" && !isOurs(text) && !isTagged(text) && !LAUNCHED.test(text) && !text.startsWith(DIRECTIVE_START);
+  text.trim() !== "" &&
+  !hasOnlyOurBlocks(text) &&
+  !isTagged(text) &&
+  !LAUNCHED.test(text) &&
+  !text.startsWith(DIRECTIVE_START);
 
-/** What was piped in stands behind the words, as material. */
+/** Piped input follows the prompt, as material. */
 const GIVEN_INPUT = /\s*<standard-input>[\s\S]*<\/standard-input>\s*$/;
 
-/** Asks for nothing new: the tasks before it, or those of a summary, go on. */
-const GO_ON = /^(?:go on|continue|proceed)\b(?!.*(?:`|\n))/i;
+/** Asks for nothing new: the earlier tasks, or those of a summary, continue. */
+const CONTINUES = /^(?:go on|continue|proceed)\b(?!.*(?:`|\n))/i;
 
 const directiveIn = (text: string): string | undefined => {
   if (!text.startsWith(DIRECTIVE_START)) return undefined;
@@ -101,10 +105,10 @@ const directiveIn = (text: string): string | undefined => {
     .trim();
 };
 
-/** What a fork is told of its own copy, behind what it is to do. */
+/** The notice about a fork's worktree, which follows its directive. */
 const WORKTREE_NOTICE = /\n\nYou work in a git worktree of your own: (\/[^\n]*)\nIt is a copy of [\s\S]*$/;
 
-/** Blocks of one kind, with their insides. */
+/** The contents of all blocks with this tag. */
 export const taggedIn = (text: string, tag: string): readonly string[] =>
   [...text.matchAll(new RegExp(`<${tag}(?:\\s[^>]*)?>\\s*([\\s\\S]*?)\\s*</${tag}>`, "g"))].map(
     ([, inside]) => inside ?? "",
@@ -112,37 +116,37 @@ export const taggedIn = (text: string, tag: string): readonly string[] =>
 
 export type Start =
   | { readonly kind: "prompt"; readonly prompt: string }
-  /** Goes on from the summary of what was said before. */
+  /** Continues from a summary of the earlier conversation. */
   | { readonly kind: "summary"; readonly summary: string }
-  /** Nothing but news of tasks. */
+  /** Only notifications about tasks. */
   | { readonly kind: "news" };
 
 export type Exchange = {
   readonly start: Start;
-  /** Calls made since it began, in order; a call without a result is still open. */
+  /** Calls of this exchange, in order; a call without a result is still open. */
   readonly calls: readonly MadeCall[];
-  /** What came in about tasks since it began. */
+  /** Notifications about tasks in this exchange. */
   readonly notifications: readonly string[];
 };
 
 export type Conversation = {
   readonly exchanges: readonly Exchange[];
-  /** This request is a fork's. */
+  /** This is the request of a fork. */
   readonly isFork: boolean;
-  /** The last text of the last message; what a directive to the whole conversation stands in. */
+  /** The last text of the last message, which may be a directive about the whole conversation. */
   readonly lastText: string;
-  /** Where relative names start, if the request says so. */
+  /** The working folder, if the request names it. */
   readonly folder: string | undefined;
-  /** Every text of the user's side, in order: blocks of ours included. */
+  /** Every user text in order, including the blocks that we added. */
   readonly userTexts: readonly string[];
 };
 
-type Begun = { readonly start: Start; readonly calls: MadeCall[]; readonly notifications: string[] };
+type OpenExchange = { readonly start: Start; readonly calls: MadeCall[]; readonly notifications: string[] };
 
 export const readConversation = (body: JsonObject): Conversation => {
   const turns = listOf(body.messages).map((message) => readTurn(objectOf(message)));
   const users = turns.filter(({ role }) => role === "user");
-  const exchanges: Begun[] = [];
+  const exchanges: OpenExchange[] = [];
   turns.forEach((turn, index) => {
     if (turn.role === "assistant") {
       const after = turns[index + 1]?.results;
@@ -152,7 +156,7 @@ export const readConversation = (body: JsonObject): Conversation => {
     if (turn.role !== "user") return;
     const start = startOf(turn, exchanges.length > 0);
     if (start !== undefined) exchanges.push({ start, calls: [], notifications: [] });
-    exchanges.at(-1)?.notifications.push(...newsIn(turn));
+    exchanges.at(-1)?.notifications.push(...notificationsIn(turn));
   });
   return {
     exchanges,
@@ -170,16 +174,16 @@ const folderIn = (text: string): readonly string[] => {
   return /^Working folder: (\/.*)$/m.exec(environment)?.slice(1) ?? [];
 };
 
-const newsIn = ({ texts }: Turn): readonly string[] =>
+const notificationsIn = ({ texts }: Turn): readonly string[] =>
   texts.filter((text) => !isPrompt(text)).flatMap((text) => taggedIn(text, "task-notification"));
 
-/** What an exchange begins with, if one begins here. */
+/** How an exchange starts, if one starts here. */
 const startOf = (turn: Turn, hasEarlier: boolean): Start | undefined => {
   const directive = turn.texts.map(directiveIn).findLast((text) => text !== undefined);
   const prompt = directive ?? turn.texts.findLast(isPrompt)?.replace(GIVEN_INPUT, "");
   const [summary] = turn.texts.flatMap((text) => taggedIn(text, "earlier-conversation"));
-  const goesOn = prompt === undefined || GO_ON.test(prompt);
-  if (goesOn && summary !== undefined) return { kind: "summary", summary };
-  if (prompt !== undefined && !(goesOn && hasEarlier)) return { kind: "prompt", prompt };
-  return newsIn(turn).length > 0 && turn.results.size === 0 ? { kind: "news" } : undefined;
+  const continues = prompt === undefined || CONTINUES.test(prompt);
+  if (continues && summary !== undefined) return { kind: "summary", summary };
+  if (prompt !== undefined && !(continues && hasEarlier)) return { kind: "prompt", prompt };
+  return notificationsIn(turn).length > 0 && turn.results.size === 0 ? { kind: "news" } : undefined;
 };

@@ -1,19 +1,19 @@
-/** Which tools does this request declare, and how does a call fit what they take?
- *  Invariant: a call holds only arguments that the declared schema names; one whose schema asks for more is not made.
- *  Elsewhere: which calls are wanted (moves.ts). */
+/** Which tools does this request declare, and how does a call fit their schemas?
+ *  Invariant: a call has only arguments that the declared schema names; if the schema requires more, the call is not made.
+ *  Elsewhere: which calls to make (moves.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 import { listOf, objectOf, textOf } from "./conversation.ts";
 import type { Call } from "./moves.ts";
 
-export type Declared = ReadonlyMap<string, JsonObject>;
+export type DeclaredTools = ReadonlyMap<string, JsonObject>;
 
-export const declaredTools = (body: JsonObject): Declared =>
+export const declaredTools = (body: JsonObject): DeclaredTools =>
   new Map(listOf(body.tools).map((tool) => [textOf(objectOf(tool).name), objectOf(objectOf(tool).input_schema)]));
 
-export type Fitted = { readonly ok: true; readonly call: Call } | { readonly ok: false; readonly reason: string };
+export type FittedCall = { readonly ok: true; readonly call: Call } | { readonly ok: false; readonly reason: string };
 
-export const fitCall = ({ name, input }: Call, declared: Declared): Fitted => {
+export const fitCall = ({ name, input }: Call, declared: DeclaredTools): FittedCall => {
   const schema = declared.get(name);
   if (schema === undefined) return { ok: false, reason: `the tool ${name} is not declared in this session` };
   const fitted = objectOf(fitValue(input, schema));
@@ -25,7 +25,7 @@ export const fitCall = ({ name, input }: Call, declared: Declared): Fitted => {
   return { ok: true, call: { name, input: fitted } };
 };
 
-/** What the schema does not name is left out; a schema that names nothing takes everything. */
+/** Drops properties that the schema does not name; a schema without properties accepts everything. */
 const fitValue = (value: Json, schema: JsonObject): Json => {
   if (Array.isArray(value)) return value.map((item: Json) => fitValue(item, objectOf(schema.items)));
   if (typeof value !== "object" || value === null || schema.properties === undefined) return value;
@@ -37,7 +37,7 @@ const fitValue = (value: Json, schema: JsonObject): Json => {
   );
 };
 
-/** Equal calls have equal keys, in whatever order their arguments were written. */
+/** Equal calls have equal keys, whatever the order of their arguments. */
 export const callKey = ({ name, input }: Call): string => `${name} ${sorted(input)}`;
 
 const sorted = (value: Json): string => {

@@ -1,3 +1,3 @@
-/** The engine that needs no key, and the script behind it. The script is loaded when the engine starts. */
+/** The engine that needs no key. Its script is loaded when the engine starts. */
 
 export { type Embedded, type EmbeddedOptions, REHEARSAL_NOTICE, startEmbedded } from "./embedded.ts";

@@ -1,4 +1,4 @@
-/** What a task asks for, as data: the calls that would do it, and what to make of their results.
+/** What a task asks for, as data: the calls to make, and how to report their results.
  *  Invariant: a move holds everything it needs; nothing is looked up later.
  *  Elsewhere: reading a prompt (tasks.ts, reading-moves.ts, changing-moves.ts), making a move (work.ts). */
 
@@ -6,7 +6,7 @@ import type { JsonObject } from "@prefork/wire";
 
 export type Call = { readonly name: string; readonly input: JsonObject };
 
-/** A call that changes nothing by itself, and how its result is to be told. */
+/** A read-only call, and what kind of result to report. */
 export type Look = Call & {
   readonly about: "search" | "names" | "count" | "list" | "read" | "run" | "repeats" | "tally";
 };
@@ -14,7 +14,7 @@ export type Look = Call & {
 export type Change =
   | { readonly kind: "replace"; readonly old: string; readonly new: string; readonly all: boolean }
   | { readonly kind: "append"; readonly text: string }
-  /** `over`: a file that is there already may be replaced. */
+  /** `over`: an existing file may be replaced. */
   | { readonly kind: "write"; readonly text: string; readonly over: boolean };
 
 export type Move =
@@ -22,7 +22,7 @@ export type Move =
   | { readonly kind: "look"; readonly looks: readonly Look[] }
   | { readonly kind: "change"; readonly path: string; readonly change: Change }
   | { readonly kind: "remember"; readonly items: readonly string[] }
-  /** `isolated`: each in a worktree of its own. */
+  /** `isolated`: each in its own worktree. */
   | { readonly kind: "fork"; readonly items: readonly string[]; readonly isolated?: true }
   | { readonly kind: "unknown"; readonly text: string };
 
@@ -34,7 +34,7 @@ export const bash = (command: string, extras: JsonObject = {}): Look => ({
   about: "run",
 });
 
-/** What a person can write so that it is followed. */
+/** The forms of prompts that a rehearsal understands. */
 export const FORMS: readonly string[] = [
   "find `text` in src · where is name used · where is name defined",
   "read src/a.ts lines 10-20 · show the first 5 lines of README.md",

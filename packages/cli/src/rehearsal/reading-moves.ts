@@ -1,6 +1,6 @@
-/** Which looks does a clause of a prompt ask for: search, read, list, count?
- *  Invariant: pure; a clause that fits no pattern gives undefined, never a guess. Text from the prompt is searched for
- *  as it stands unless the prompt calls it a pattern.
+/** Which reading calls does a clause of a prompt ask for: search, read, list, count?
+ *  Invariant: pure; a clause that matches no pattern returns undefined, never a guess. Text from the prompt is searched for
+ *  literally, unless the prompt calls it a pattern.
  *  Elsewhere: git and commands (command-moves.ts), clauses that change files (changing-moves.ts). */
 
 import type { JsonObject } from "@prefork/wire";
@@ -13,15 +13,15 @@ import {
   isWholePlace,
   looksLikePath,
   type Masked,
-  meant,
   SPAN,
   spansOf,
+  textOfWord,
   WORD,
 } from "./spans.ts";
 
 const pattern = (source: string): RegExp => new RegExp(source.replaceAll("WORD", WORD).replaceAll("SPAN", SPAN), "i");
 
-/** Letters that mean something in a search pattern, made to mean themselves. */
+/** Escapes the special characters of a search pattern. */
 const literal = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 
 const PLACE = pattern(
@@ -34,20 +34,20 @@ type Placed = { readonly rest: string; readonly place?: string };
 export const splitPlace = (text: string, masked: Masked): Placed => {
   const found = PLACE.exec(text);
   if (found === null) return { rest: text };
-  const place = meant(found[2] ?? "", masked);
+  const place = textOfWord(found[2] ?? "", masked);
   const rest = text.slice(0, found.index);
   return isWholePlace(place) || place === "" ? { rest } : { rest, place };
 };
 
-/** Where a search looks: a pattern of names is another argument than a folder. */
-const within = (place: string | undefined): JsonObject =>
+/** Where to search: a file pattern and a folder are different arguments. */
+const searchLocation = (place: string | undefined): JsonObject =>
   place === undefined ? {} : isPattern(place) ? { glob: place } : { path: place };
 
 const NOUNS =
   /^(?:(?:all|any|every|each|the|for|of|uses?|usages?|occurrences?|references?|mentions?|instances?|calls?|lines?|with|to|containing|word|words|string|strings|text|function|class|method|symbol|variable|constant|name|phrase|identifier)\s+)+/i;
 
-/** What is to be found, as a search pattern. */
-export const sought = (text: string, masked: Masked): string | undefined => {
+/** The text to search for, as a pattern. */
+export const searchText = (text: string, masked: Masked): string | undefined => {
   const asPattern = /\b(?:pattern|regex|regexp|regular expression)\s/i.test(text);
   const [span] = spansOf({ ...masked, text });
   if (span !== undefined) return asPattern ? span.text : literal(span.text);
@@ -63,16 +63,16 @@ export const sought = (text: string, masked: Masked): string | undefined => {
 
 const grep = (text: string, place: string | undefined, extras: JsonObject = {}): Look => ({
   name: "Grep",
-  input: { pattern: text, ...within(place), output_mode: "content", "-n": true, ...extras },
+  input: { pattern: text, ...searchLocation(place), output_mode: "content", "-n": true, ...extras },
   about: "search",
 });
 
 const DEFINES =
   "(function|class|const|let|var|type|interface|enum|def|fn|func|struct|trait|impl|module|namespace|package|macro_rules!)";
 
-const wordly = (text: string): string => (/^\w.*\w$|^\w$/.test(text) ? `\\b${text}\\b` : text);
+const withWordBounds = (text: string): string => (/^\w.*\w$|^\w$/.test(text) ? `\\b${text}\\b` : text);
 
-/** What follows is no text to look for: `find and fix the test`, `find out why`. */
+/** These do not name a text to search for: `find and fix the test`, `find out why`. */
 const ASKS_FOR_MORE = /^\w+\s+(?:and|out|why|how|whether|what|who|into|after)\b/i;
 
 export const searchMove = (clause: Masked): Move | undefined => {
@@ -87,23 +87,23 @@ export const searchMove = (clause: Masked): Move | undefined => {
   );
   if (where !== null || definition !== null) {
     const { rest, place } = splitPlace(definition?.[1] ?? `${where?.[1]}${where?.[3]}`, clause);
-    const name = sought(rest, clause);
+    const name = searchText(rest, clause);
     if (name === undefined) return undefined;
     const defines = definition !== null || /^(?:defined|declared|implemented|exported)$/i.test(where?.[2] ?? "");
-    return look(grep(defines ? `${DEFINES}\\s+${wordly(name)}` : wordly(name), place, extras));
+    return look(grep(defines ? `${DEFINES}\\s+${withWordBounds(name)}` : withWordBounds(name), place, extras));
   }
   const turned = pattern(
     "^(?:search|grep|look)\\s+(?:through\\s+|in\\s+)?(?:the\\s+)?(WORD)\\s+(?:folder\\s+|directory\\s+|file\\s+)?for\\s+(.+)$",
   ).exec(text);
   if (turned !== null && turned[1] !== "for") {
-    const place = meant(turned[1] ?? "", clause);
-    const found = sought(turned[2] ?? "", clause);
+    const place = textOfWord(turned[1] ?? "", clause);
+    const found = searchText(turned[2] ?? "", clause);
     return found === undefined ? undefined : look(grep(found, isWholePlace(place) ? undefined : place, extras));
   }
   const plain = /^(?:find|search|grep|look)\s+(.+)$/i.exec(text);
   if (plain === null || /^look\s+at\b/i.test(text) || ASKS_FOR_MORE.test(text)) return undefined;
   const { rest, place } = splitPlace(plain[1] ?? "", clause);
-  const found = sought(rest, clause);
+  const found = searchText(rest, clause);
   return found === undefined ? undefined : look(grep(found, place, extras));
 };
 
@@ -113,10 +113,10 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   ...{ test: "*.test.*", tests: "*.test.*", c: "*.c" },
 };
 
-/** `TypeScript`, `*.ts`, `.ts`, `config` → a pattern of file names; undefined for words that say nothing of names. */
+/** `TypeScript`, `*.ts`, `.ts`, `config` → a pattern of file names; undefined if the words name no files. */
 const namePattern = (words: string, masked: Masked): string | undefined => {
   for (const word of words.split(/\s+/)) {
-    const text = meant(word, masked);
+    const text = textOfWord(word, masked);
     const named = Object.hasOwn(LANGUAGES, text.toLowerCase()) ? LANGUAGES[text.toLowerCase()] : undefined;
     if (named !== undefined) return named;
     if (isPattern(text)) return text;
@@ -144,15 +144,15 @@ export const listMove = (clause: Masked): Move | undefined => {
     );
   if (holds !== null) {
     const { rest, place } = splitPlace(holds[1] ?? "", clause);
-    const found = sought(rest, clause);
+    const found = searchText(rest, clause);
     if (found === undefined) return undefined;
     const name = namePattern(files[1] ?? "", clause);
-    const input = { pattern: found, ...(name === undefined ? {} : { glob: name }), ...within(place) };
+    const input = { pattern: found, ...(name === undefined ? {} : { glob: name }), ...searchLocation(place) };
     return look({ name: "Grep", input: { ...input, output_mode: "files_with_matches" }, about: "names" });
   }
   const { rest, place } = splitPlace(after.replace(/\s+(?:are there|there are|exist)\b/i, ""), clause);
   const name = namePattern(`${rest} ${files[1] ?? ""}`.trim(), clause);
-  // `list the files in src/**/*.ts`: the place is the pattern.
+  // In `list the files in src/**/*.ts` the place is itself the pattern.
   if (place !== undefined && isPattern(place)) return look(glob(place));
   return look(glob(anywhere(name), place));
 };
@@ -168,7 +168,7 @@ const listFolder = (clause: Masked): Move | undefined => {
     "^list\\s+(?:me\\s+)?(?:everything\\s+in\\s+)?(?:the\\s+)?(?:contents?\\s+of\\s+)?(?:the\\s+)?(?:folder\\s+|directory\\s+)?(WORD)(?:\\s+(?:folder|directory))?[.?!]?$",
   ).exec(clause.text);
   if (found === null) return undefined;
-  const place = meant(found[1] ?? "", clause);
+  const place = textOfWord(found[1] ?? "", clause);
   if (isPattern(place)) return look(glob(anywhere(place)));
   return isWholePlace(place) ? look(glob("*")) : look(glob("*", place));
 };
@@ -198,30 +198,30 @@ export const countMove = (clause: Masked): Move | undefined => {
     clause,
   );
   const marked = spansOf({ ...clause, text: rest }).length > 0;
-  const found = sought(marked ? rest : rest.replace(/^([A-Z]{2,})s$/, "$1"), clause);
+  const found = searchText(marked ? rest : rest.replace(/^([A-Z]{2,})s$/, "$1"), clause);
   if (found === undefined) return undefined;
-  return look({ name: "Grep", input: { pattern: found, ...within(place), ...COUNTING }, about: "count" });
+  return look({ name: "Grep", input: { pattern: found, ...searchLocation(place), ...COUNTING }, about: "count" });
 };
 
-/** As many files as a tool can show: a sum over some of them would be wrong. */
+/** As many files as the tool can show, because a sum over only some of them would be wrong. */
 const COUNTING = { output_mode: "count", head_limit: 2_000 } as const;
 
-/** One file by `wc`; a folder or a pattern of names by counting line starts in it. */
+/** Counts a file with `wc`, and a folder or a file pattern by its line starts. */
 const countLinesMove = (clause: Masked): Move | undefined => {
   const paths = pathsIn(clause);
   if (paths.length > 0 && paths.every(isFileName)) return look(bash(countLines(paths)));
   const { rest, place } = splitPlace(clause.text.replace(/^lines?\s+of\b/i, "lines in"), clause);
   const name = namePattern(rest.replace(/^lines?\s*(?:in)?\s*/i, ""), clause);
-  const input = { pattern: "^", ...(name === undefined ? {} : { glob: name }), ...within(place) };
+  const input = { pattern: "^", ...(name === undefined ? {} : { glob: name }), ...searchLocation(place) };
   return look({ name: "Grep", input: { ...input, ...COUNTING }, about: "count" });
 };
 
 const wordsOf = (text: string): readonly string[] => [...text.matchAll(new RegExp(WORD, "g"))].map(([word]) => word);
 
-/** Every word of a clause that names a path, in order; marked words count when they could be one. */
+/** Every word of a clause that names a path, in order; a marked word counts if it could be one. */
 export const pathsIn = (clause: Masked): readonly string[] =>
   wordsOf(clause.text).flatMap((word) => {
-    const text = meant(word, clause);
+    const text = textOfWord(word, clause);
     const isMarked = new RegExp(SPAN).test(word);
     return (isMarked ? isMarkedPath(text) : looksLikePath(text)) ? [text] : [];
   });
@@ -257,7 +257,7 @@ const read = (path: string, lines: Lines | undefined): Look => ({
   about: "read",
 });
 
-/** `a.ts lines 3-9 and b.ts`: lines belong to the file before them; lines before all files belong to each. */
+/** `a.ts lines 3-9 and b.ts`: lines belong to the file before them; lines before the first file belong to all. */
 const readsIn = (clause: Masked): readonly Look[] => {
   const parts: { path: string | undefined; words: string }[] = [{ path: undefined, words: "" }];
   for (const word of wordsOf(clause.text)) {

@@ -1,12 +1,12 @@
-/** Given what was called since the prompt, what comes next: more calls, or are all tasks done?
- *  Invariant: nothing is remembered between requests. Each request runs the tasks from their beginning, with results that
- *  the request holds; the first turn without results is the next one to be made. So the way is the same at every request.
- *  Elsewhere: the tasks (tasks.ts), how one is done (work.ts), what is said at the end (report.ts). */
+/** Given the calls since the prompt, what comes next: more calls, or are all tasks done?
+ *  Invariant: no state is kept between requests. Each request replays the tasks from the start, with the results that it
+ *  contains; the first turn without results is the next one to make. So every request takes the same path.
+ *  Elsewhere: the tasks (tasks.ts), how a task is done (work.ts), the final answer (report.ts). */
 
 import { posix } from "node:path";
 import type { Json } from "@prefork/wire";
 import { type Exchange, listOf, type MadeCall, objectOf, taggedIn, textOf } from "./conversation.ts";
-import { callKey, type Declared, fitCall } from "./declared.ts";
+import { callKey, type DeclaredTools, fitCall } from "./declared.ts";
 import type { Call } from "./moves.ts";
 import type { Task } from "./tasks.ts";
 import { type Answered, type Outcome, workOn } from "./work.ts";
@@ -19,19 +19,19 @@ export type Next =
 
 export type Rehearsal = {
   readonly tasks: readonly Task[];
-  /** So many of them were done before the conversation was summed up. */
+  /** How many of them were done before the conversation was summarized. */
   readonly skip: number;
   readonly exchange: Exchange;
-  readonly declared: Declared;
-  /** Tools that write want whole names; without a folder names go out as the prompt has them. */
+  readonly declared: DeclaredTools;
+  /** Writing tools need absolute paths; without a folder, paths stay as in the prompt. */
   readonly folder: string | undefined;
-  /** To-dos of earlier exchanges that are not done. */
+  /** Open to-dos of earlier exchanges. */
   readonly carried: readonly string[];
   /** A fork keeps no list of its own tasks. */
   readonly keepsList: boolean;
 };
 
-/** Results of equal calls, handed out in the order in which they came. */
+/** Results of equal calls, in the order in which they arrived. */
 class Recorded {
   readonly #byKey = new Map<string, MadeCall[]>();
 
@@ -57,7 +57,9 @@ export const nextOf = (rehearsal: Rehearsal): Next => {
     const work = workOn(task, todoCall);
     let step = work.next();
     while (!step.done) {
-      const turn = step.value.map((call) => answerFor(placed(call, rehearsal.folder), { recorded, declared }));
+      const turn = step.value.map((call) =>
+        answerFor(withAbsolutePath(call, rehearsal.folder), { recorded, declared }),
+      );
       const open = turn.flatMap((answer) => ("open" in answer ? [answer.open] : []));
       if (open.length > 0) return { kind: "call", calls: withList(open, todoCall, rehearsal), done };
       step = work.next(turn.flatMap((answer) => ("open" in answer ? [] : [answer])));
@@ -70,13 +72,13 @@ export const nextOf = (rehearsal: Rehearsal): Next => {
     : { kind: "finished", done };
 };
 
-const placed = (call: Call, folder: string | undefined): Call => {
+const withAbsolutePath = (call: Call, folder: string | undefined): Call => {
   const { file_path: path } = call.input;
   if (folder === undefined || typeof path !== "string" || posix.isAbsolute(path) || path.startsWith("~")) return call;
   return { ...call, input: { ...call.input, file_path: posix.join(folder, path) } };
 };
 
-type Sources = { readonly recorded: Recorded; readonly declared: Declared };
+type Sources = { readonly recorded: Recorded; readonly declared: DeclaredTools };
 
 const answerFor = (call: Call, { recorded, declared }: Sources): Answered | { readonly open: Call } => {
   const fitted = fitCall(call, declared);
@@ -87,8 +89,8 @@ const answerFor = (call: Call, { recorded, declared }: Sources): Answered | { re
 
 const titleOf = ({ title }: Task): string => (title.length > 80 ? `${title.slice(0, 79).toWellFormed()}…` : title);
 
-/** The task at `index` under way, those after it to come, those before it done unless something failed; then what is
- *  only to be remembered. */
+/** The task at `index` is in progress, later ones are pending, earlier ones are completed unless something failed; then
+ *  come items that should only be remembered. */
 const todosAt = (index: number, done: readonly Done[], { tasks, skip, carried, keepsList }: Rehearsal): Call => {
   const listed = keepsList && tasks.length > 1;
   const failed = new Set(done.flatMap(({ outcomes }, at) => (outcomes.every(({ ok }) => ok) ? [] : [skip + at])));
@@ -109,7 +111,7 @@ const todosAt = (index: number, done: readonly Done[], { tasks, skip, carried, k
 
 const todo = (content: string, status: string): Json => ({ content, status, activeForm: content });
 
-/** The list goes along with the calls of the turn in which it changes: a turn for it alone is made at the end only. */
+/** The list is sent with the calls of the turn in which it changes; it gets its own turn only at the end. */
 const withList = (calls: readonly Call[], todoCall: Call, rehearsal: Rehearsal): readonly Call[] => {
   const { tasks, exchange, declared, keepsList } = rehearsal;
   if (!keepsList || tasks.length < 2 || calls.some(({ name }) => name === "TodoWrite")) return calls;
@@ -118,7 +120,7 @@ const withList = (calls: readonly Call[], todoCall: Call, rehearsal: Rehearsal):
   return [fitted.call, ...calls];
 };
 
-/** What is left on the list from before this exchange: as the last call said it, or as a summary's list does. */
+/** Open items from before this exchange: from the last TodoWrite call, or from the list in a summary. */
 export const openTodos = (exchanges: readonly Exchange[], userTexts: readonly string[]): readonly string[] => {
   const last = exchanges.flatMap(({ calls }) => calls).findLast(({ name }) => name === "TodoWrite");
   if (last !== undefined)

@@ -1,5 +1,5 @@
-/** What is said when all tasks are done: to the user, or by a fork to its parent?
- *  Invariant: every text says that no language model wrote it; everything else in it stands in the request.
+/** The answer when all tasks are done: to the user, or from a fork to its parent.
+ *  Invariant: every text says that no language model wrote it; everything else in it comes from the request.
  *  Elsewhere: excerpts (results.ts), summaries of a conversation (summary.ts). */
 
 import { taggedIn } from "./conversation.ts";
@@ -17,7 +17,7 @@ const outcomeLines = ({ did, headline, excerpt }: Outcome): readonly string[] =>
   ...indented(excerpt, "  "),
 ];
 
-/** One task with all that came of it. */
+/** One task with its outcomes. */
 const taskLines = ({ task, outcomes }: Done, number: number): readonly string[] => [
   `${number}. ${task.title}`,
   ...indented(outcomes.flatMap(outcomeLines), "   "),
@@ -27,7 +27,7 @@ const formLines: readonly string[] = ["A rehearsal follows these forms, alone or
 
 const isUnknown = ({ task }: Done): boolean => task.moves.some(({ kind }) => kind === "unknown");
 
-/** A notification escapes what would be a tag in it. */
+/** Reverses the escapes of a notification. */
 const plain = (text: string): string =>
   text
     .replaceAll("&apos;", "'")
@@ -36,7 +36,7 @@ const plain = (text: string): string =>
     .replaceAll("&lt;", "<")
     .replaceAll("&amp;", "&");
 
-/** What came of tasks beside the main line. */
+/** The results of tasks that ran in parallel. */
 const newsLines = (notifications: readonly string[]): readonly string[] =>
   notifications.flatMap((text) => {
     const [status] = taggedIn(text, "status");
@@ -60,12 +60,12 @@ const failures = (done: readonly Done[]): number =>
   done.flatMap(({ outcomes }) => outcomes).filter(({ ok }) => !ok).length;
 
 export type Account = {
-  /** What a summary says of tasks done before it, as it says it. */
+  /** Tasks done before a summary, as the summary words them. */
   readonly before: readonly string[];
   readonly done: readonly Done[];
 };
 
-/** Every task with what came of it, numbered through. */
+/** Every task with its outcomes, numbered. */
 export const accountLines = ({ before, done }: Account): readonly (readonly string[])[] => [
   ...before.map((text) => text.split("\n")),
   ...done.map((one, index) => taskLines(one, before.length + index + 1)),
@@ -84,7 +84,7 @@ export const reportText = (account: Account, notifications: readonly string[]): 
   return parts.map((lines) => lines.join("\n")).join("\n\n");
 };
 
-/** For a prompt in which nothing is asked. */
+/** For a prompt without a task. */
 export const emptyText = (): string =>
   [REHEARSAL_LABEL, "", "There is no task in this prompt.", ...formLines].join("\n");
 
@@ -92,8 +92,8 @@ const MOST_WORDS = 480;
 
 const wordsIn = (line: string): number => line.split(/\s+/).filter((word) => word !== "").length;
 
-/** A report may have 500 words; of what is over, the results lose their last lines. */
-const shortened = (lines: readonly string[], tail: readonly string[]): string => {
+/** A report may have 500 words; if it is longer, the last lines of the results are cut. */
+const cutReport = (lines: readonly string[], tail: readonly string[]): string => {
   let room = MOST_WORDS - tail.reduce((sum, line) => sum + wordsIn(line), 0);
   const end = lines.findIndex((line) => {
     room -= wordsIn(line);
@@ -119,5 +119,5 @@ export const forkReport = (directive: string, account: Account): string => {
     ...(issues.length > 0 ? [`Issues: ${issues.join("; ")}`] : []),
   ];
   const head = `Scope: ${scope} ${REHEARSAL_LABEL}`;
-  return shortened([head, "Result:", ...accountLines(account).flat()], tail);
+  return cutReport([head, "Result:", ...accountLines(account).flat()], tail);
 };

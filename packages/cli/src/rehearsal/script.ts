@@ -1,10 +1,10 @@
 /** The rehearsal: a script for the simulator that follows task lists with the session's own tools, without a model.
- *  Invariant: a function of the request alone; the same request gives the same answer.
- *  Elsewhere: each part in the file that is named after it; serving it (embedded.ts). */
+ *  Invariant: a pure function of the request; the same request gives the same answer.
+ *  Elsewhere: each part in its own file; serving it (embedded.ts). */
 
 import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
 import { type Conversation, readConversation } from "./conversation.ts";
-import { type Declared, declaredTools } from "./declared.ts";
+import { type DeclaredTools, declaredTools } from "./declared.ts";
 import { nextOf, openTodos } from "./replay.ts";
 import { emptyText, forkReport, reportText } from "./report.ts";
 import { isSummaryDirective, type Rehearsed, readBefore, summaryText } from "./summary.ts";
@@ -14,25 +14,25 @@ export const rehearsal = (): SimScript => (request) => {
   const conversation = readConversation(request.body);
   const declared = declaredTools(request.body);
   const isSummary = isSummaryDirective(conversation.lastText);
-  // The directive to sum up is a prompt too, but none of what is to be summed up.
+  // The directive to summarize is also a prompt, but it is not part of the summary.
   const exchanges = conversation.exchanges.filter(
     ({ start }) => start.kind !== "prompt" || !isSummaryDirective(start.prompt),
   );
-  const heard = { ...conversation, exchanges };
-  const through = (index: number): Rehearsed => rehearse(index, heard, declared);
+  const rehearsed = { ...conversation, exchanges };
+  const through = (index: number): Rehearsed => rehearse(index, rehearsed, declared);
   if (isSummary) return say(summaryText(exchanges.map((_, index) => through(index))));
-  return exchanges.length === 0 ? say(emptyText()) : answer(through(exchanges.length - 1), heard);
+  return exchanges.length === 0 ? say(emptyText()) : answer(through(exchanges.length - 1), rehearsed);
 };
 
-/** In a fork nothing is handed on: its parts are tasks of its own. */
+/** A fork does not fork again: the parts become its own tasks. */
 const inFork = (tasks: readonly Task[]): readonly Task[] =>
   tasks.flatMap((task) => {
     const parts = task.moves.flatMap((move) => (move.kind === "fork" ? move.items : []));
     return parts.length > 0 ? parts.flatMap(readTasks) : [task];
   });
 
-/** Goes through an exchange with the results that it has. */
-const rehearse = (index: number, conversation: Conversation, declared: Declared): Rehearsed => {
+/** Replays an exchange with the results that it has. */
+const rehearse = (index: number, conversation: Conversation, declared: DeclaredTools): Rehearsed => {
   const { exchanges, isFork, folder, userTexts } = conversation;
   const exchange = exchanges[index] ?? { start: { kind: "news" }, calls: [], notifications: [] };
   const { start, notifications } = exchange;

@@ -1,6 +1,6 @@
-/** Which parts of a prompt are meant letter by letter, and which of its words name a file?
- *  Invariant: a masked text holds no quoted, backticked or fenced words, so patterns and cuts never reach inside them;
- *  unmasking a captured word gives back exactly what the prompt said.
+/** Which parts of a prompt are literal, and which of its words name a file?
+ *  Invariant: a masked text contains no quoted, backticked or fenced text, so patterns never match inside it; unmasking a
+ *  captured word returns exactly what the prompt said.
  *  Elsewhere: the patterns (reading-moves.ts, changing-moves.ts), shell quoting (commands.ts). */
 
 export type Span = {
@@ -13,9 +13,9 @@ export type Masked = { readonly text: string; readonly spans: readonly Span[] };
 const OPEN = "\uE000";
 const CLOSE = "\uE001";
 
-/** One word of a masked text: a span as a whole, or anything without a space. */
+/** One word of a masked text: a whole span, or anything without a space. */
 export const WORD = `(?:${OPEN}\\d+${CLOSE}|[^\\s${OPEN}]+)`;
-/** A span, so that what is meant letter by letter must be marked as such. */
+/** A span: literal text must be marked. */
 export const SPAN = `${OPEN}\\d+${CLOSE}`;
 
 const QUOTED = /(?<=^|[\s(,:])(?:"[^"\n]+"|'[^'\n]+'|“[^”\n]+”)(?=$|[\s).,;:!?])/g;
@@ -31,7 +31,7 @@ export const mask = (prompt: string): Masked => {
   return { text, spans };
 };
 
-/** Lines between fences, as one line; a fence that is never closed goes on to the end. */
+/** Lines between fences, as one line; an unclosed fence extends to the end. */
 const maskFences = (lines: readonly string[], keep: (body: string) => string): readonly string[] => {
   const masked: string[] = [];
   let fence: { readonly indent: number; readonly mark: string; readonly body: string[] } | undefined;
@@ -50,7 +50,7 @@ const maskFences = (lines: readonly string[], keep: (body: string) => string): r
   return masked;
 };
 
-/** Text between two equal runs of backticks on one line. By hand, since a pattern takes the square of a long line. */
+/** Text between two equal runs of backticks on one line. Without a pattern, which would take quadratic time. */
 const maskCode = (line: string, keep: (body: string) => string): string => {
   const runs = [...line.matchAll(/`+/g)];
   let masked = "";
@@ -70,15 +70,15 @@ const maskCode = (line: string, keep: (body: string) => string): string => {
 
 const indentOf = (text: string): number => /^[ \t]*/.exec(text)?.[0].length ?? 0;
 
-/** What was meant by a captured word: a span's own text, or the word without the punctuation that ends a sentence. */
-export const meant = (word: string, { spans }: Masked): string => {
+/** The text of a captured word: a span's own text, or the word without final punctuation. */
+export const textOfWord = (word: string, { spans }: Masked): string => {
   const index = new RegExp(`^${OPEN}(\\d+)${CLOSE}`).exec(word)?.[1];
   if (index !== undefined) return spans[Number(index)]?.text ?? "";
   return word.replace(/[.,;:!?)]+$/, "");
 };
 
-/** The text as a person wrote it, on one line: what a report or a to-do list shows. */
-export const shown = ({ text, spans }: Masked): string =>
+/** The text as a person wrote it, on one line, for a report or a to-do list. */
+export const displayText = ({ text, spans }: Masked): string =>
   text
     .replaceAll(new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g"), (_whole, index: string) => {
       const span = spans[Number(index)];
@@ -89,7 +89,7 @@ export const shown = ({ text, spans }: Masked): string =>
     .replaceAll(/\s+/g, " ")
     .trim();
 
-/** The text as it was written, marks included: for words that are handed on whole. */
+/** The text as it was written, with its marks, for passing it on. */
 export const unmasked = ({ text, spans }: Masked): string =>
   text.replaceAll(new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g"), (_whole, index: string) => {
     const span = spans[Number(index)];
@@ -101,7 +101,7 @@ export const unmasked = ({ text, spans }: Masked): string =>
 export const spansOf = ({ text, spans }: Masked): readonly Span[] =>
   [...text.matchAll(new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g"))].flatMap(([, index]) => spans[Number(index)] ?? []);
 
-/** Words that stand where a folder could, and mean the whole place. */
+/** Words in the position of a folder that mean the whole workspace. */
 const WHOLE_PLACE =
   /^(?:the|this|that|it|its|them|all|every|each|any|a|an|my|our|whole|entire|here|there|repo|repository|project|code|codebase|tree|workspace|folder|directory|cwd|\.)$/i;
 
@@ -109,21 +109,21 @@ const FILE_NAME = /^(?!(?:e\.g|i\.e)$)(?:[^/\n]*\.[A-Za-z][\w-]*|Makefile|Docker
 
 export const isWholePlace = (word: string): boolean => WHOLE_PLACE.test(word);
 
-/** Has it the look of one file, and not of a folder or a pattern? */
+/** Does it look like a file, not like a folder or a pattern? */
 export const isFileName = (path: string): boolean =>
   !isPattern(path) && !path.endsWith("/") && FILE_NAME.test(path.slice(path.lastIndexOf("/") + 1));
 
 export const isPattern = (path: string): boolean => /[*?[{]/.test(path);
 
-/** Is this word, which nobody marked, more likely a path than a word of the sentence? */
+/** Is this unmarked word more likely a path than a word of the sentence? */
 export const looksLikePath = (word: string): boolean => /\w/.test(word) && (word.includes("/") || isFileName(word));
 
 const PROGRAMS =
   /^(?:npm|npx|node|yarn|pnpm|bun|deno|make|cargo|go|python3?|pytest|git|ls|wc|cat|head|tail|grep|rg|find|tsc|echo|pwd|date|uname|du|df|stat|sort|true|false)$/;
 
-/** Has a text the look of a command? Marked texts are also names and words to look for. */
+/** Does the text look like a command? Marked texts may also be names, or text to search for. */
 export const isCommand = (text: string): boolean => PROGRAMS.test(/^\S+/.exec(text)?.[0] ?? "");
 
-/** A text that somebody marked names a path if it could be one and is no command. */
+/** A marked text names a path if it could be one and is not a command. */
 export const isMarkedPath = (text: string): boolean =>
   /^\S+$/.test(text) || (/^[^\n]*[^\s.]\.\w{1,8}$/.test(text) && !isCommand(text));

@@ -1,19 +1,19 @@
-/** What is written when a conversation is to be summed up, and what is read from it when it goes on?
- *  Invariant: reading gives back what was written: the prompt as it was typed, and each task that was done with what came
- *  of it. So a list goes on after a summary where it was, and nothing is done twice.
- *  Elsewhere: when a conversation is summed up, and what stands around the summary (context of @prefork/runtime). */
+/** Writes the summary of a conversation, and reads it when the conversation continues.
+ *  Invariant: reading returns what was written: the prompt as typed, and each finished task with its outcomes. So a list
+ *  continues after a summary where it stopped, and nothing is done twice.
+ *  Elsewhere: when a conversation is summarized, and the text around the summary (context of @prefork/runtime). */
 
 import type { Next } from "./replay.ts";
 import { accountLines, REHEARSAL_LABEL } from "./report.ts";
 import { excerptOf, plural } from "./results.ts";
 import type { Task } from "./tasks.ts";
 
-/** What a summary says of the exchange that was under way. */
+/** What a summary says about the exchange that was in progress. */
 export type Before = {
   readonly prompt: string;
-  /** One text for each task that was done. */
+  /** One text for each finished task. */
   readonly done: readonly string[];
-  /** Lines about exchanges before that one. */
+  /** Lines about earlier exchanges. */
   readonly earlier: readonly string[];
 };
 
@@ -25,7 +25,7 @@ export type Rehearsed = {
   readonly notifications: readonly string[];
 };
 
-/** Names the tags to answer in, and wants no tools: whoever words it, that is what it must say. */
+/** It names the tags for the answer and forbids tools; every wording must say that. */
 export const isSummaryDirective = (text: string): boolean =>
   /<summary>/i.test(text) && /<\/summary>/i.test(text) && /\b(?:no|not|without)\b[^.]{0,30}\btools?\b/i.test(text);
 
@@ -40,15 +40,17 @@ const earlierLines = ({ prompt, tasks, next, before }: Rehearsed): readonly stri
 };
 
 export const summaryText = (rehearsed: readonly Rehearsed[]): string => {
-  const told = rehearsed.filter(({ prompt }) => prompt !== "");
-  const last = told.at(-1);
-  const earlier = [...told.slice(0, -1).flatMap(earlierLines), ...(last?.before.earlier ?? [])].slice(-MOST_EARLIER);
+  const prompted = rehearsed.filter(({ prompt }) => prompt !== "");
+  const last = prompted.at(-1);
+  const earlier = [...prompted.slice(0, -1).flatMap(earlierLines), ...(last?.before.earlier ?? [])].slice(
+    -MOST_EARLIER,
+  );
   const lines = last === undefined ? ["Goal: none was given"] : goalLines(last);
   const past = earlier.length === 0 ? [] : ["Earlier:", ...earlier];
   return ["<summary>", REHEARSAL_LABEL, ...lines, ...past, "</summary>"].join("\n");
 };
 
-/** A summary replaces what it sums up, so it must be far shorter: of excerpts a line or two, or none if tasks are many. */
+/** A summary must be much shorter than the conversation: two lines of each excerpt, or none if there are many tasks. */
 const inBrief = (account: readonly (readonly string[])[]): readonly string[] => {
   const [some, none] = [2, 0].map((most) => account.flatMap((lines) => withExcerpts(lines, most)));
   const isShort = (some ?? []).join(" ").split(/\s+/).length <= MOST_WORDS;
@@ -57,7 +59,7 @@ const inBrief = (account: readonly (readonly string[])[]): readonly string[] => 
 
 const MOST_WORDS = 600;
 
-/** Excerpts stand further in than what they belong to. */
+/** Excerpts are indented further than the outcome that they belong to. */
 const withExcerpts = (lines: readonly string[], most: number): readonly string[] => {
   let shown = 0;
   return lines.filter((line) => {

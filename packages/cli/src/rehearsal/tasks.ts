@@ -1,13 +1,13 @@
-/** Which tasks does a prompt hold, in which order?
- *  Invariant: pure; every list item is one task, and without a list every sentence is one. What is not understood stays a
- *  task, so that the answer can say so.
+/** Which tasks does a prompt contain, in which order?
+ *  Invariant: pure; every list item is one task, and without a list every sentence is one. A task that is not understood
+ *  stays in the list, so that the answer can say so.
  *  Elsewhere: what a clause asks for (reading-moves.ts, command-moves.ts, changing-moves.ts), doing it (work.ts). */
 
 import { changeMoves, forkMove, rememberMove } from "./changing-moves.ts";
 import { gitMove, pipeMove, runMove } from "./command-moves.ts";
 import type { Move } from "./moves.ts";
 import { countMove, listMove, readMove, searchMove } from "./reading-moves.ts";
-import { type Masked, mask, shown, unmasked } from "./spans.ts";
+import { displayText, type Masked, mask, unmasked } from "./spans.ts";
 
 export type Task = { readonly title: string; readonly moves: readonly Move[] };
 
@@ -17,7 +17,7 @@ const BULLET = /^([ \t]*)(?:[-*•+]|\(?\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$/;
 
 type Block = { readonly lead: readonly string[]; readonly items: readonly Item[]; readonly rest: readonly string[] };
 
-/** Lines before the first item, items with the lines that belong to them, lines behind the last. */
+/** The lines before the first item, the items with their lines, and the lines after the last item. */
 const readBlock = (text: string): Block => {
   const lead: string[] = [];
   const rest: string[] = [];
@@ -34,7 +34,7 @@ const readBlock = (text: string): Block => {
   return { lead, items, rest };
 };
 
-/** Every task stands in the to-do list of every turn; past this many the lists would be all that is sent. */
+/** Every turn sends the to-do list with all tasks; with more tasks, the lists would dominate the requests. */
 const MOST_TASKS = 100;
 
 export const readTasks = (prompt: string): readonly Task[] => {
@@ -51,24 +51,24 @@ const readAll = (prompt: string): readonly Task[] => {
   if (items.length === 0) return fromSentences(lead.join("\n"), masked);
   const before = lead.slice(0, lead.at(-1)?.endsWith(":") ? -1 : undefined).join("\n");
   const heading = (lead.at(-1) ?? "").replace(/:$/, "");
-  const whole = lead.at(-1)?.endsWith(":") ? headed(heading, items, masked) : undefined;
+  const whole = lead.at(-1)?.endsWith(":") ? taskFromHeading(heading, items, masked) : undefined;
   return [
-    ...understood(fromSentences(before, masked)),
+    ...onlyUnderstood(fromSentences(before, masked)),
     ...(whole === undefined ? fromItems(items, masked) : [whole]),
-    ...understood(fromSentences(rest.join("\n"), masked)),
+    ...onlyUnderstood(fromSentences(rest.join("\n"), masked)),
   ];
 };
 
-/** Words around a list are mostly talk; only what can be followed counts. */
-const understood = (tasks: readonly Task[]): readonly Task[] =>
+/** Text around a list is mostly talk; only what is understood counts. */
+const onlyUnderstood = (tasks: readonly Task[]): readonly Task[] =>
   tasks.filter(({ moves }) => moves.every(({ kind }) => kind !== "unknown"));
 
 /** A heading that takes the whole list: `In parallel:`, `Plan:`. */
-const headed = (heading: string, items: readonly Item[], masked: Masked): Task | undefined => {
+const taskFromHeading = (heading: string, items: readonly Item[], masked: Masked): Task | undefined => {
   const below = items.map(({ text }) => unmasked({ ...masked, text }));
   const words = tidy(heading);
   const move = forkMove(words, below) ?? rememberMove(words, below);
-  return move === undefined ? undefined : { title: shown({ ...masked, text: heading }), moves: [move] };
+  return move === undefined ? undefined : { title: displayText({ ...masked, text: heading }), moves: [move] };
 };
 
 const fromItems = (items: readonly Item[], masked: Masked): readonly Task[] => {
@@ -78,14 +78,14 @@ const fromItems = (items: readonly Item[], masked: Masked): readonly Task[] => {
     if (item === undefined) break;
     const end = items.findIndex(({ depth }, index) => index > at && depth <= item.depth);
     const below = items.slice(at + 1, end === -1 ? items.length : end);
-    const whole = below.length === 0 ? undefined : headed(item.text.replace(/:$/, ""), below, masked);
+    const whole = below.length === 0 ? undefined : taskFromHeading(item.text.replace(/:$/, ""), below, masked);
     if (whole !== undefined) {
       tasks.push(whole);
       at += below.length;
     } else {
       const task = taskOf(item.text, masked);
       // A mere heading over items that are tasks themselves.
-      if (below.length === 0 || understood([task]).length > 0) tasks.push(task);
+      if (below.length === 0 || onlyUnderstood([task]).length > 0) tasks.push(task);
     }
   }
   return tasks;
@@ -100,12 +100,12 @@ const SENTENCE = new RegExp(
 
 const fromSentences = (text: string, masked: Masked): readonly Task[] => {
   const whole = wholeMove(text, masked);
-  if (whole !== undefined) return [{ title: shown({ ...masked, text }), moves: [whole] }];
+  if (whole !== undefined) return [{ title: displayText({ ...masked, text }), moves: [whole] }];
   return text
     .split(SENTENCE)
     .filter((sentence) => sentence.trim() !== "")
     .map((sentence) => ({
-      title: shown({ ...masked, text: tidy(sentence) }),
+      title: displayText({ ...masked, text: tidy(sentence) }),
       moves: movesOf(sentence, masked),
     }));
 };
@@ -114,7 +114,7 @@ const taskOf = (text: string, masked: Masked): Task => {
   const whole = wholeMove(text, masked);
   const parts = text.split(SENTENCE).filter((part) => part.trim() !== "");
   const moves = whole === undefined ? parts.flatMap((part) => movesOf(part, masked)) : [whole];
-  return { title: shown({ ...masked, text: tidy(text) }), moves: joinLooks(moves) };
+  return { title: displayText({ ...masked, text: tidy(text) }), moves: joinLooks(moves) };
 };
 
 /** Moves whose own text has parts: they are looked for before a text is cut into sentences, and again in each. */
@@ -155,7 +155,7 @@ const MOST_LETTERS = 2_000;
 const movesOf = (text: string, masked: Masked): readonly Move[] => {
   const clause = { ...masked, text: tidy(text) };
   if (clause.text.length > MOST_LETTERS || NOT_ASKED.test(clause.text))
-    return [{ kind: "unknown", text: shown(clause) }];
+    return [{ kind: "unknown", text: displayText(clause) }];
   const whole = wholeMove(text, masked);
   if (whole !== undefined) return [whole];
   const asked = { ...clause, text: clause.text.replace(NAMED, "") };
@@ -166,5 +166,5 @@ const movesOf = (text: string, masked: Masked): readonly Move[] => {
     const move = reader(asked);
     if (move !== undefined) return [move];
   }
-  return [{ kind: "unknown", text: shown(clause) }];
+  return [{ kind: "unknown", text: displayText(clause) }];
 };

@@ -5,11 +5,11 @@
 
 import type { Result } from "./conversation.ts";
 import type { Call, Change, Look, Move } from "./moves.ts";
-import { excerptOf, failure, isDenied, numberedLines, plural, type Told, tell } from "./results.ts";
+import { excerptOf, failure, isDenied, numberedLines, plural, type ResultSummary, summarizeResult } from "./results.ts";
 import { nameOf, type Task } from "./tasks.ts";
 
 /** What became of one call or change. */
-export type Outcome = Told & {
+export type Outcome = ResultSummary & {
   /** The tool and what it was asked. */
   readonly did: string;
   readonly changed: readonly string[];
@@ -61,7 +61,7 @@ function* lookAt(looks: readonly Look[]): Work {
     const answer = answers[index];
     const did = describeCall(look);
     if (answer === undefined || "notMade" in answer) return notMade(did, answer?.notMade ?? "no answer");
-    return { did, changed: [], ...tell(look, answer.result) };
+    return { did, changed: [], ...summarizeResult(look, answer.result) };
   });
 }
 

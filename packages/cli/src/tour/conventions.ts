@@ -1,6 +1,6 @@
-/** The AGENTS.md of the sample service: how its people work, at a length that real projects have.
- *  Invariant: pure; it describes the code that is made beside it, so that planted faults are faults by its own rules.
- *  It is most of the parent's prompt, which is what forks share.
+/** The AGENTS.md of the sample service, as long as those of real projects.
+ *  Invariant: pure; it describes the generated code, so that the planted flaws break its own rules. It is most of the
+ *  parent's prompt, which the forks share.
  *  Elsewhere: that code (sample-code.ts, sample-edges.ts). */
 
 import { capital, fieldsOf, schemaFile, serviceFile, TITLE_LETTERS, typesFile } from "./sample-code.ts";

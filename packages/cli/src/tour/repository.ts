@@ -1,7 +1,7 @@
-/** Writes a sample to the disk and commits it.
- *  Invariant: git runs with nothing of the user's: no configuration, no hooks, no keys, fixed names and a fixed date, so
- *  that the same seed gives the same commit.
- *  Elsewhere: the files (sample.ts), the folder that all of it stands in (run.ts). */
+/** Writes a sample to disk and commits it.
+ *  Invariant: git uses no configuration, hooks or keys of the user, and fixed names and dates, so that the same seed gives
+ *  the same commit.
+ *  Elsewhere: the files (sample.ts), the private folder (run.ts). */
 
 import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -12,27 +12,27 @@ import type { Sample } from "./sample.ts";
 
 export type Repository = { readonly folder: string; readonly files: number; readonly lines: number };
 
-export type Around = {
+export type RepositoryOptions = {
   readonly folder: string;
-  /** Where programs are looked for, and nothing else of the user's environment. */
+  /** Where programs are found; nothing else of the user's environment is used. */
   readonly path: string | undefined;
   readonly signal: AbortSignal;
 };
 
-export const makeRepository = async ({ files }: Sample, around: Around): Promise<Repository> => {
-  const { folder, signal } = around;
+export const makeRepository = async ({ files }: Sample, options: RepositoryOptions): Promise<Repository> => {
+  const { folder, signal } = options;
   for (const parent of new Set([...files.keys()].map((name) => dirname(join(folder, name)))))
     await mkdir(parent, { recursive: true });
   for (const [name, text] of files) await writeFile(join(folder, name), text, { signal });
-  await git(["init", "--quiet", "--template="], around);
-  await git(["symbolic-ref", "HEAD", "refs/heads/main"], around);
-  await git(["add", "--all"], around);
-  await git(["commit", "--quiet", "--no-verify", "--message", "Keep the books of one office"], around);
+  await git(["init", "--quiet", "--template="], options);
+  await git(["symbolic-ref", "HEAD", "refs/heads/main"], options);
+  await git(["add", "--all"], options);
+  await git(["commit", "--quiet", "--no-verify", "--message", "Keep the books of one office"], options);
   const lines = [...files.values()].reduce((sum, text) => sum + text.split("\n").length - 1, 0);
   return { folder, files: files.size, lines };
 };
 
-/** No file of this user or this machine is read as configuration. */
+/** No configuration file of this user or machine is read. */
 const OWN_CONFIGURATION = { GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null", GIT_TERMINAL_PROMPT: "0" };
 const FLAGS = ["-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false", "-c", "gc.auto=0"];
 
@@ -47,13 +47,15 @@ const PEOPLE = Object.fromEntries(
 
 const run = promisify(execFile);
 
-const git = async (words: readonly string[], { folder, path, signal }: Around): Promise<void> => {
+const git = async (words: readonly string[], { folder, path, signal }: RepositoryOptions): Promise<void> => {
   const env = { ...OWN_CONFIGURATION, ...PEOPLE, HOME: folder, ...(path === undefined ? {} : { PATH: path }) };
   try {
     await run("git", [...FLAGS, ...words], { cwd: folder, env, signal });
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT")
-      throw new UsageError("the tour makes a real repository, and git is not installed here", { cause: error });
+      throw new UsageError("the tour creates a real repository, and git is not installed here (apt install git)", {
+        cause: error,
+      });
     throw error;
   }
 };

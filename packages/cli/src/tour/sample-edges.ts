@@ -1,6 +1,6 @@
-/** The outside of the sample service: routes, program, tests, pages and what a repository has besides, as text.
- *  Invariant: pure; its tests pass, and what is planted in it stands where the facts say.
- *  Elsewhere: its inside (sample-code.ts), the conventions (conventions.ts). */
+/** The outer parts of the sample service: routes, program, tests, pages and other files of a repository, as text.
+ *  Invariant: pure; its tests pass, and the planted flaws are where the facts say.
+ *  Elsewhere: its inner parts (sample-code.ts), the conventions (conventions.ts). */
 
 import { capital, type Flaws, fieldsOf, lines, TITLE_LETTERS } from "./sample-code.ts";
 import type { Field, FieldKind, Thing, Trade } from "./trades.ts";
@@ -106,7 +106,7 @@ const VALUES: Readonly<Record<FieldKind, string>> = {
 
 const filled = ({ name, kind }: Field): string => `${name}: ${VALUES[kind]}`;
 
-/** The fields of a new row with values that fit. */
+/** The fields of a new row, with valid values. */
 export const givenOf = (thing: Thing): string => fieldsOf(thing).map(filled).join(", ");
 
 export const testFile = (thing: Thing, { skips = false }: Flaws): string => {

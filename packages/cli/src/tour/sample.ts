@@ -1,5 +1,5 @@
-/** A small service as files, made from a seed, with a few things in it that are worth finding.
- *  Invariant: pure; the same seed gives the same bytes, and the facts say exactly what a search of the files finds.
+/** A small service as files, generated from a seed, with a few flaws to find.
+ *  Invariant: pure; the same seed gives the same bytes, and the facts state exactly what a search of the files finds.
  *  Elsewhere: the text of each file (sample-code.ts, sample-edges.ts, conventions.ts), writing them (repository.ts). */
 
 import { conventionsFile } from "./conventions.ts";
@@ -51,7 +51,7 @@ export type Sample = {
 };
 
 const THINGS = 6;
-/** Test files that belong to no service. */
+/** Test files that do not belong to a service. */
 const OTHER_TESTS = 2;
 
 export const sampleOf = (seed: number): Sample => {
@@ -147,10 +147,7 @@ const filesOf = (trade: Trade, things: Things, flaws: Planted["flaws"]): Readonl
   ]);
 };
 
-/** What a seed decides: the same seed gives the same draws, on every machine.
- *  Invariant: no other source of chance; whole numbers of 32 bits only, so that no rounding differs anywhere.
- *  Elsewhere: what is drawn (sample.ts). */
-
+/** Seeded random numbers, the same on every machine: only 32-bit integers, so that no rounding differs. */
 export class Chance {
   #state: number;
 
@@ -158,9 +155,9 @@ export class Chance {
     this.#state = seed >>> 0;
   }
 
-  /** A whole number from 0 up to, and not with, `count`. */
+  /** A whole number from 0 to `count` - 1. */
   below(count: number): number {
-    // Weyl steps through all 32 bits, then mixed by multiply and shift: neighbouring seeds give unlike draws.
+    // A Weyl sequence, mixed by multiplying and shifting, so that neighbouring seeds give different numbers.
     this.#state = (this.#state + 0x9e3779b9) >>> 0;
     let mixed = this.#state;
     mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad);
@@ -172,7 +169,7 @@ export class Chance {
     return list[this.below(list.length)] ?? list[0];
   }
 
-  /** So many of them, in the order of the list. */
+  /** `count` random items, in the order of the list. */
   some<T>(list: readonly T[], count: number): readonly T[] {
     const left = list.map((_, index) => index);
     const drawn = Array.from({ length: Math.min(count, list.length) }, () => left.splice(this.below(left.length), 1));

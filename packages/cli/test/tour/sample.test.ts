@@ -149,6 +149,6 @@ test("without git it is said that git is missing", async () => {
   };
   await assert.rejects(makeRepository(sampleOf(1), around), {
     name: "UsageError",
-    message: "the tour makes a real repository, and git is not installed here",
+    message: "the tour creates a real repository, and git is not installed here (apt install git)",
   });
 });
