@@ -16,21 +16,21 @@ import { type GitStatus, type GitView, isThere, viewGit } from "./report-git.ts"
 
 export type ReportCheck = {
   readonly report: Report;
-  /** All that was reported; commits are looked for in it. */
+  /** The whole report, in which commits are looked for. */
   readonly text?: string; // default: result and issues
-  /** The files that its own calls changed, as `editedIn` gives them. */
+  /** The files that its own calls changed, as `readEditedFiles` returns them. */
   readonly edited: readonly string[];
   readonly cwd: string;
-  /** Paths that are known to differ from what it began with. */
+  /** Paths that are known to differ from the state it began with. */
   readonly gitStatus?: readonly string[]; // default: git is asked what differs from the last commit
   readonly cell?: PlanCell;
   readonly signal?: AbortSignal;
 };
 
-/** A check is not worth a longer wait. */
+/** A check is not worth waiting longer for. */
 const TIMEOUT_MS = 10_000;
 
-/** Notes for the parent, one line each; none where all is as it was reported. */
+/** Returns notes for the parent, one line each; none if everything is as reported. */
 export const checkReport = async (check: ReportCheck): Promise<readonly string[]> => {
   try {
     return await compare(check);
@@ -84,9 +84,9 @@ const given = (paths: readonly string[], cwd: string): GitStatus => ({
   isWhole: true,
 });
 
-// --- what was said -----------------------------------------------------------------------------------------------------
+// --- what the report claims -----------------------------------------------------------------------------------------------------
 
-/** `places`: what its names may mean, each read from every base. */
+/** `places`: the paths that its names may mean, resolved from every base. */
 type Placed = { readonly claim: ReportClaim; readonly places: readonly string[] };
 
 const placed = (claim: ReportClaim, bases: ReadonlySet<string>): Placed => {
@@ -95,7 +95,7 @@ const placed = (claim: ReportClaim, bases: ReadonlySet<string>): Placed => {
   return { claim, places: [...new Set(places)] };
 };
 
-/** A pattern stands for the folder before its first sign. */
+/** A pattern means the folder before its first wildcard. */
 const folderOf = (pattern: string): string => pattern.slice(0, pattern.search(/[*?{}]/)).replace(/[^/]*$/, "") || ".";
 
 const folderAt = (path: string): string => {
@@ -106,7 +106,7 @@ const folderAt = (path: string): string => {
   }
 };
 
-/** As the kernel has it, but for the last name: what is not there yet, or is a link itself, stays what it is called. */
+/** The real path, except for the last name: a file that does not exist yet, or is itself a link, keeps its name. */
 const canonical = (path: string): string => {
   const below = [basename(path)];
   for (let folder = dirname(path); ; folder = dirname(folder)) {
@@ -119,20 +119,20 @@ const canonical = (path: string): string => {
   }
 };
 
-/** Names are often given short: `report.ts` for one that lies deeper. */
+/** Names are often shortened: `report.ts` for a file in a deeper folder. */
 const isShortFor = (name: string, path: string): boolean =>
   !isAbsolute(name) && !name.startsWith("..") && path.endsWith(`/${normalize(name)}`);
 
 const means = ({ claim, places }: Placed, path: string): boolean =>
   places.some((place) => reaches(place, path)) || claim.names.some((name) => isShortFor(name, path));
 
-/** The same place, or one of the two is a folder with the other in it. Only what ends in a slash is surely one. */
+/** The same path, or one is a folder that contains the other. Only a path that ends in a slash is certainly a folder. */
 const reaches = (place: string, path: string): boolean =>
   place === path || path.startsWith(place.endsWith("/") ? place : `${place}/`) || isInFolder(place, path);
 
 const isInFolder = (place: string, folder: string): boolean => folder.endsWith("/") && `${place}/`.startsWith(folder);
 
-// --- what is so --------------------------------------------------------------------------------------------------------
+// --- what is true --------------------------------------------------------------------------------------------------------
 
 const isFounded = (said: Placed, { own, changed }: Seen): boolean =>
   [...own, ...changed].some((path) => means(said, path));
@@ -148,7 +148,7 @@ const unfounded = ({ claim, places }: Placed, { git, status }: Seen): string => 
     : `says it changed ${name}, but its Write and Edit calls show no change of it, and git cannot tell`;
 };
 
-/** Made and taken away again: nothing is left to tell. */
+/** Created and removed again: there is nothing to report. */
 const isGone = (path: string, { git, status, changed }: Seen): boolean =>
   status !== undefined && git?.knows(path) === true && !changed.some((one) => reaches(path, one)) && !isThere(path);
 
@@ -166,8 +166,8 @@ const shown = (path: string, cwd: string): string => {
 
 // --- what the journal says ---------------------------------------------------------------------------------------------
 
-/** The files that calls of this journal changed, each once, in the order of the first change: absolute. Only a call that
- *  ended well counts; what a command changed is not known from its text. */
+/** The files that calls of this journal changed, as absolute paths, each once, in the order of the first change. Only
+ *  successful calls count; the text of a command does not say what it changed. */
 export const readEditedFiles = (
   entries: Iterable<JournalEntry>,
   touchesOf: (call: NamedCall) => Touches | undefined,
@@ -178,7 +178,7 @@ export const readEditedFiles = (
   for (const entry of entries) {
     if (entry.kind === "opened") cwd = entry.cwd;
     else if (entry.kind === "message")
-      // The last call with an id counts: a provider may give it again.
+      // The last call with an id counts, because a provider may reuse it.
       for (const block of entry.message.content)
         if (block.type === "tool_use") asked.set(block.id, touchesOf(block)?.writes ?? []);
     if (entry.kind !== "call_ended" || entry.result.isError) continue;

@@ -22,9 +22,9 @@ export type ChildParts = Pick<OpenChild, "session" | "cacheKeyHash" | "diverged"
   readonly inbox: Inbox;
   readonly newNoticeId: () => string;
   readonly signal: AbortSignal;
-  /** Looks whether it left alone what it had to: why it failed if not, and what its parent should know. */
+  /** Checks whether it changed only what it was allowed to. `breach`: why the run failed. */
   readonly audit?: (() => Promise<{ readonly breach?: string; readonly notes: readonly string[] }>) | undefined;
-  /** What its report should not have said, and what it should have. */
+  /** Notes on what its report claims wrongly or leaves out. */
   readonly check: (report: Report | undefined, text: string) => Promise<readonly string[]>;
   readonly close: () => Promise<void>;
 };
@@ -78,7 +78,7 @@ export class ChildRun implements OpenChild {
     return result;
   }
 
-  /** A message that came while its last turn was under way is still answered. */
+  /** A message that arrives during its last turn is still answered. */
   async #untilDone(): Promise<ExchangeResult> {
     const { agent, plan } = this.#parts;
     const { turns: most = MOST_TURNS } = plan.limits;
@@ -98,13 +98,13 @@ export class ChildRun implements OpenChild {
     return result;
   }
 
-  /** Enters what came after its last turn. False: nothing did. */
+  /** Enters messages that arrived after its last turn. False: there are none. */
   #hasMore(): boolean {
     const { inbox, agent } = this.#parts;
     return inbox.notices.length > 0 && agent.enterNotices();
   }
 
-  /** It is done as far as it knows. Where its work does not fit the checkout yet, it reads so and continues. */
+  /** It believes it is done. If its work conflicts with the checkout, it is told so and continues. */
   async #mustReconsider(): Promise<boolean> {
     const { place, inbox, newNoticeId } = this.#parts;
     const conflicts = await place.conflicts();

@@ -29,24 +29,24 @@ export type FamilyStarterOptions = {
   /** The session that these are children of. */
   readonly session: string;
   readonly origins: Map<string, ChildOrigin>;
-  /** The main line: its next request is not sent beside a leader that is not answered. */
+  /** The main line. Its next request is not sent beside an unanswered leader. */
   readonly line: () => Lineage;
   readonly emit: (event: EventBody, agent?: string) => void;
-  /** What families share, where the provider stores that by name. */
+  /** Stores what families share by name, if the provider offers that. */
   readonly stored?: StoredPrefixes;
 };
 
 export class FamilyStarter {
   readonly #options: FamilyStarterOptions;
   readonly #gates = new SnapshotGates();
-  /** How the conversation's next request is sent after forks of a program. */
+  /** How the conversation's next request is sent after a program started forks. */
   #left: NextRequest | undefined;
 
   constructor(options: FamilyStarterOptions) {
     this.#options = options;
   }
 
-  /** One that starts empty. */
+  /** An agent that starts empty. */
   startEmpty(
     fork: ForkPlan,
     { family: budget, siblings }: Pick<Forking, "family" | "siblings">,
@@ -54,7 +54,7 @@ export class FamilyStarter {
     return { child: { fork, siblings, begins: { kind: "empty" } }, budget };
   }
 
-  /** Those that go on from their parent's bytes. */
+  /** Forks, which continue their parent's bytes. */
   startForks(
     plans: readonly ForkPlan[],
     { parent, held, parentFollows, options, family: above, siblings, isPrograms }: Forking,
@@ -101,8 +101,8 @@ export class FamilyStarter {
     return { starts, next: grown.parent, over: async () => store?.over(isPrograms) };
   }
 
-  /** The conversation may go on at any moment: not beside a leader that is not answered. Where a request of it is under
-   *  way, or a family of its own turn has another order for the next one, there is nothing to wait for here. */
+  /** The conversation may continue at any moment, but not beside an unanswered leader. If one of its requests is in flight, or
+   *  a family of its own turn already ordered the next one, there is nothing to wait for. */
   #leave(line: Lineage, { parent, grown }: Left): void {
     const { plannedNext: planned, state } = line;
     if (!grown.parent || state.markers !== parent.markers || (planned && planned !== this.#left)) return;
@@ -115,20 +115,20 @@ export type ForkStarts = {
   readonly starts: readonly Omit<RunStart, "notifies">[];
   /** How the parent's own next request is sent. */
   readonly next: NextRequest | undefined;
-  /** Told when all of them have ended. */
+  /** Call this when all of them have ended. */
   readonly over: () => Promise<void>;
 };
 
 export const NO_FORKS: ForkStarts = { starts: [], next: undefined, over: async () => undefined };
 
-/** A fork that may use a tool does so at least once. */
+/** A fork that may use a tool is expected to use it at least once. */
 const TURNS_FORESEEN = 2;
 
-/** As this conversation has seen it, where it has. */
+/** The hit rate of this conversation so far, or the usual one. */
 const hitRateOf = ({ warmth }: LineageState): number =>
   warmth && warmth.could > 0 ? warmth.did / warmth.could : USUAL_HIT_RATE;
 
-/** All may be sent at once when what they share is stored; where it is not after all, as without it. */
+/** All may be sent at once when what they share is stored. If storing fails, they are sent as usual. */
 const namedBy = (family: GrownFamily, store: StoredFamily): GrownFamily => {
   const waiting = (request: NextRequest): NextRequest => ({
     ...request,
@@ -155,10 +155,10 @@ type Forking = {
   readonly held: ToolResultBlock | undefined;
   readonly parentFollows: boolean;
   readonly options: readonly ForkOptions[];
-  /** What all of them take from. */
+  /** What all of them spend from. */
   readonly family: Account;
   readonly siblings: Siblings;
-  /** Then others may have been asked for before them, from the same bytes. */
+  /** A program asked for them, perhaps after others from the same bytes. */
   readonly isPrograms: boolean;
 };
 

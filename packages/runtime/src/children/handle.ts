@@ -13,16 +13,16 @@ export type ForkOutcome =
       readonly status: "ended";
       readonly taskId: string;
       readonly end: TaskEnd;
-      /** The report taken apart, where it has the form that was asked for. */
+      /** The report by its headings, if it has the requested form. */
       readonly report?: Report;
     })
-  /** It was moved to the background while somebody waited for it; its end is told to the conversation. */
+  /** It was moved to the background while somebody waited for it. The conversation is notified of its end. */
   | { readonly status: "async_launched"; readonly taskId: string };
 
 export type HandleParts = {
   readonly id: string;
   readonly label: string;
-  /** Resolves when it has begun, or could not. */
+  /** Resolves when it has begun or failed to begin. */
   readonly running: Promise<Running>;
   readonly events: () => AsyncIterable<RuntimeEvent>;
   readonly abort: () => void;
@@ -42,12 +42,12 @@ export class ForkHandle implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  /** What happens to this fork from now on, until it has ended or was moved to the background. */
+  /** The events of this fork from now on, until it ends or is moved to the background. */
   get events(): AsyncIterable<RuntimeEvent> {
     return this.#parts.events();
   }
 
-  /** Once; a second call rejects. */
+  /** Can be called once; a second call rejects. */
   async result(): Promise<ForkOutcome> {
     if (this.#isTaken) throw new InputError(`the result of ${this.id} was taken before`);
     this.#isTaken = true;
@@ -61,7 +61,7 @@ export class ForkHandle implements AsyncDisposable {
     this.#parts.abort();
   }
 
-  /** Whoever waits goes on; the fork does too, and the conversation hears of its end. */
+  /** Whoever waits continues, and so does the fork. The conversation is notified of its end. */
   background(): void {
     this.#parts.background();
   }
@@ -81,10 +81,10 @@ const outcomeOf = (taskId: string, { end, result, report }: Ended): ForkOutcome 
   ...(report ? { report } : {}),
 });
 
-/** Of a fork that has ended. */
+/** The events of a fork that has ended. */
 export async function* noEvents(): AsyncGenerator<RuntimeEvent, void> {}
 
-/** Of all that a session tells, what belongs to one fork, until it has ended or was moved to the background. */
+/** The events of one fork among those of its session, until it ends or is moved to the background. */
 export async function* taskEvents(
   reader: AsyncIterableIterator<RuntimeEvent>,
   { task, agent }: { readonly task: string; readonly agent: string },

@@ -36,7 +36,7 @@ import { ForkHandle, noEvents, taskEvents } from "./handle.ts";
 import type { RunStart } from "./running.ts";
 import { MovedCalls, neverStarted, type Runs } from "./runs.ts";
 
-/** `by`: whose words the message is. Default: the main agent's. */
+/** `by`: who wrote the message. Default: the main agent. */
 export type ResumeOptions = { readonly message?: string; readonly by?: "user" } & Pick<ForkOptions, "filter">;
 
 export type ChildLauncherOptions = FamilyStarterOptions & {
@@ -50,9 +50,9 @@ export type ChildLauncherOptions = FamilyStarterOptions & {
   readonly account: () => Account;
   readonly snapshot: () => CacheSafeParams | undefined;
   readonly host: ChildHost;
-  /** Does a call of another tool start a fork, as a skill may? */
+  /** Does a call of another tool start a fork? A skill may. */
   readonly startsFork?: (call: ToolUseBlock) => boolean;
-  /** Ends a background shell of this name, where there is one. */
+  /** Stops a background shell of this name, if there is one. */
   readonly stopShell: (id: string) => Promise<unknown>;
   readonly listen: () => AsyncIterableIterator<RuntimeEvent>;
 };
@@ -61,11 +61,11 @@ export const refusal = (words: string): Delegated => ({ text: words, isError: tr
 
 export class ChildLauncher {
   readonly #options: ChildLauncherOptions;
-  /** Asked for by calls of the present turn. */
+  /** Plans that calls of the present turn asked for. */
   #asked: ForkPlan[] = [];
-  /** Of the present turn: what it started, waited for or not, and which of them was first. */
+  /** What the present turn has started, in the foreground or not, and its family. */
   #turn: Turn | undefined;
-  /** Why something else than a fork was started, by task. */
+  /** Why another agent was started instead of a fork, by task. */
   readonly #instead = new Map<string, string>();
   readonly #accounts: FamilyAccounts;
   readonly #again: ResumedFamilies;
@@ -83,8 +83,8 @@ export class ChildLauncher {
     this.#accounts = new FamilyAccounts({ limits: settings.family, table, session: account });
   }
 
-  /** An exchange begins: aborting this ends every task that is started from now on. What a turn before it asked for and
-   *  never came to start, because the journal failed under it, is told as failed. */
+  /** An exchange begins: aborting this ends every task that is started from now on. Agents that an earlier turn asked for and
+   *  that were never started, because the journal failed, are reported as failed. */
   beginExchange(signal: AbortSignal | undefined): void {
     this.#options.runs.setParentSignal(signal);
     this.#turn = undefined;
@@ -94,7 +94,7 @@ export class ChildLauncher {
     }
   }
 
-  /** The Agent tool. In the background it is answered by the one constant, so that all siblings share its bytes. */
+  /** The Agent tool. For an agent in the background the answer is one constant, so that all siblings share its bytes. */
   readonly agent: DelegatedCall = async (args, { signal, callId }) => {
     const { settings } = this.#options;
     const asked = readAgentCall(args, { settings, gate: this.#options.gate() });
@@ -109,7 +109,7 @@ export class ChildLauncher {
     tasks.push(plan.task);
     const siblings = { family: this.#accounts.of(family), siblings: this.#turn };
     this.#started += 1;
-    // Before the call is answered: after a crash a call that nobody came to start is told, not forgotten.
+    // Before the call is answered: an agent that a crash kept from starting is then reported, not forgotten.
     this.#add(plan, family);
     if (!asked.waits) {
       if (asked.instead !== undefined) this.#instead.set(plan.task, asked.instead);
@@ -120,7 +120,7 @@ export class ChildLauncher {
     return this.#foreground(plan, signal);
   };
 
-  /** What the calls of this turn asked for, once. */
+  /** Takes what the calls of this turn asked for. */
   readonly family = (): StartedFamily | undefined => {
     const plans = this.#asked;
     const turn = this.#turn ?? { family: "", tasks: [] };
@@ -129,14 +129,14 @@ export class ChildLauncher {
     return plans.length === 0 ? undefined : { launch: (line, held) => this.#launch(plans, { turn, line, held }) };
   };
 
-  /** Other calls of a turn that starts agents do not hold them up for long. */
+  /** Other calls of a turn that starts agents do not delay them for long. */
   readonly slowCalls = (calls: readonly ToolUseBlock[]): SlowCallPolicy | undefined => {
     const { settings, startsFork } = this.#options;
     if (settings.waits || !calls.some((call) => call.name === "Agent" || startsFork?.(call))) return undefined;
     return { ms: settings.otherToolsMs, move: (moved) => this.#movedCalls.move(moved) };
   };
 
-  /** Goes on with a task that has ended, from its journal. Gives why not, if so. */
+  /** Resumes a task that has ended, from its journal. Returns the reason if it cannot. */
   async resume(id: string, how: ResumeOptions = {}): Promise<string | undefined> {
     const { table, runs } = this.#options;
     const { message, by } = how;
@@ -173,21 +173,21 @@ export class ChildLauncher {
     return problem;
   }
 
-  /** Of a session that goes on: where it ended between a fan-out and its own next request, nobody writes again what that
-   *  family shares. `session`: of one of them. */
+  /** For a resumed session that ended between a fan-out and its own next request: nobody writes again what that family
+   *  shares. `session`: the session of one member. */
   rejoin(line: Lineage, { shared, session }: { readonly shared: FrozenPrefix; readonly session: string }): void {
     const family = this.#options.table.all.find((task) => task.session === session)?.family ?? session;
     this.#again.ofParent(family, line, { shared, around: this.#around(line.prefix.model) });
   }
 
-  /** A fork for a program: from the conversation as it was after its last answer. */
+  /** A fork for a program, from the conversation after its last answer. */
   fork(options: ForkOptions): ForkHandle {
     const [handle] = this.forkAll([options]);
     if (!handle) throw new InputError("a fork needs a prompt or messages");
     return handle;
   }
 
-  /** Forks that share all but their last block, started together. */
+  /** Forks that share everything but their last block, started together. */
   forkAll(list: readonly ForkOptions[]): readonly ForkHandle[] {
     const { settings, runs } = this.#options;
     const gate = this.#options.gate();
@@ -216,7 +216,7 @@ export class ChildLauncher {
     return plans.map((plan) => this.#handle(plan, begun));
   }
 
-  /** Moves a task that is waited for to the background; without an id, all of them. */
+  /** Moves a task that somebody waits for to the background; without an id, all of them. */
   background(id?: string): void {
     const { runs, emit } = this.#options;
     for (const running of id === undefined ? runs.ids.map((each) => runs.find(each)) : [runs.find(id)]) {
@@ -231,7 +231,7 @@ export class ChildLauncher {
     }
   }
 
-  /** Whatever it is; what it has done until then is kept. */
+  /** Stops a task of any kind. What it has done so far is kept. */
   async stop(id: string): Promise<void> {
     const { runs, stopShell } = this.#options;
     runs.find(id)?.stop();
@@ -239,7 +239,7 @@ export class ChildLauncher {
     await Promise.all([stopShell(id), runs.whenEnded([id], "all")]);
   }
 
-  /** Waits until there is something to tell, or nobody is left who could. False: there is nothing. */
+  /** Waits until there is a notice that must be read, or no task is left that could send one. False: there is no notice. */
   async waitForNotices(signal: AbortSignal): Promise<boolean> {
     const { runs, inbox } = this.#options;
     const { promise: aborted, resolve } = Promise.withResolvers<void>();
@@ -248,7 +248,7 @@ export class ChildLauncher {
     return inbox.notices.length > 0 && !signal.aborted;
   }
 
-  /** One that failed is heard of at once; what went well waits for its siblings, unless each is to be heard. */
+  /** A failure is reported at once. A success waits for its siblings, unless each task is to be reported. */
   #mustHear(): boolean {
     const { table, inbox, settings } = this.#options;
     return inbox.notices.some(({ task: id }) => {
@@ -264,7 +264,7 @@ export class ChildLauncher {
     return { ...around(model), now: clock.now() };
   }
 
-  /** Why nothing more may be started, if so. */
+  /** Why nothing more may be started; undefined: it may. */
   #full(wanted = 1): string | undefined {
     const { mostPerSession: most } = this.#options.settings;
     if (this.#started + wanted <= most) return undefined;
@@ -311,7 +311,7 @@ export class ChildLauncher {
     return told;
   }
 
-  /** Where a host cannot prepare, those that need it tell why. */
+  /** If a host cannot prepare, the children that need it fail with the reason. */
   #prepared(starts: readonly Unstarted[]): readonly Unstarted[] {
     const ready = this.#options.host.prepare?.(starts.map(({ child }) => child)).catch(() => undefined);
     return starts.map((start) => ({ ...start, ready }));
@@ -332,7 +332,7 @@ export class ChildLauncher {
     return reason;
   }
 
-  /** Waits for a task as its caller does: until it ends, or is moved to the background. */
+  /** Waits until a task ends or is moved to the background. */
   async #foreground({ task }: ForkPlan, signal: AbortSignal): Promise<Delegated> {
     const { runs, settings } = this.#options;
     const running = runs.find(task);

@@ -62,7 +62,7 @@ import { ChildWorkspace, FileClaims } from "./workspace.ts";
 import type { ChildWorktree, ChildWorktrees } from "./worktrees.ts";
 import { appendNotice } from "./worktrees.ts";
 
-/** Set in the journal of a child that moved into a copy while it worked. */
+/** Set in the journal of a child that moved into a worktree while it worked. */
 const MOVED_SLOT = "worktree";
 
 /** What this process still has in memory of a child that is about to be opened. Another host would grow the prefix again
@@ -78,7 +78,7 @@ export type LocalHostOptions = {
   readonly parent: () => Agent;
   readonly journal: JournalWriter;
   readonly engines: Engines;
-  /** Where the session's engine was when it began; unknown where nobody noted it. */
+  /** The address of the session's engine when the session began, if it was noted. */
   readonly firstAddress: string | undefined;
   readonly registry: Registry;
   readonly settings: AgentSettings;
@@ -116,7 +116,7 @@ export class LocalHost implements ChildHost {
     this.#environment = toolEnvironment(options.options.environment);
   }
 
-  /** Nobody begins before the state of the checkout is taken that some of them get a worktree of: whoever is first may
+  /** If some of them get a worktree, the state of the checkout is taken before anybody begins, because the first one may
    *  change the checkout. */
   async prepare(plans: readonly ChildPlan[]): Promise<void> {
     const placed = plans.find(({ fork }) => fork.isolation !== undefined);
@@ -153,7 +153,7 @@ export class LocalHost implements ChildHost {
         const first = family.requests[order];
         if (first) line.planNext({ ...first, admit: admitBy(opening.parent) });
         const { world } = this.#options.parent();
-        // What was read, was read in another folder.
+        // In a worktree nothing was read yet: the parent read other files.
         const reads = place.isWorktree ? ReadState.empty() : world.reads.clone();
         const sent = family.expectations[order]?.parent;
         const made = await this.#make(opening, {
@@ -236,7 +236,7 @@ export class LocalHost implements ChildHost {
     return this.#options.engines.resume(head.model, named);
   }
 
-  /** Opens what a new child needs before its line can begin: a worktree where its plan says so, and a journal. */
+  /** Opens what a new child needs before its line can begin: a worktree if its plan says so, and a journal. */
   async #placed(
     opening: Opening,
     createKept: (facts: JournalFacts) => Promise<JournalWriter>,
@@ -270,7 +270,7 @@ export class LocalHost implements ChildHost {
     });
   }
 
-  /** A child that cannot be opened leaves nothing open, and no worktree without an end. */
+  /** A child that cannot be opened leaves nothing open and no unfinished worktree. */
   async #closingOnFailure<T>({ journal, placed }: Closing, open: () => Promise<T>): Promise<T> {
     try {
       return await open();
@@ -354,7 +354,7 @@ export class LocalHost implements ChildHost {
             }
           : undefined,
       check: (report, said) => {
-        // Words without a form may name a file anywhere.
+        // A report without the requested form may name a file anywhere.
         const unnamed = report ? edited() : edited().filter((path) => !said.includes(basename(path)));
         const { changed, cwd } = place;
         const known = changed ? { gitStatus: changed } : {};
@@ -372,7 +372,7 @@ export class LocalHost implements ChildHost {
     });
   }
 
-  /** What its folders hold before it begins; a text where they hold too much for that. */
+  /** Records its folders before it begins; a text says why that is not possible. */
   #audit(
     memory: MemoryFolder,
     plan: ForkPlan,
@@ -392,7 +392,7 @@ export class LocalHost implements ChildHost {
     });
   }
 
-  /** Who says "always" says it for the session: for the parent, and for all that run now. */
+  /** The answer "always" holds for the whole session: for the parent and for all children that run now. */
   async #remember(rule: string): Promise<void> {
     const { parent, options } = this.#options;
     for (const guard of [parent().guard, ...this.#guards]) guard.allow(rule);
@@ -405,11 +405,11 @@ export class LocalHost implements ChildHost {
   }
 }
 
-/** A child's questions wait in its parent's queue, as a person should read them. */
+/** A child's questions go to its parent, worded for a person. */
 const askFor = ({ ask }: ChildParent, place: ChildWorkspace): Ask | undefined =>
   ask && (async (question, signal) => ask(await place.rewriteQuestion(question), signal));
 
-/** The parent reads along. */
+/** Passes each message that enters the context on to the parent. */
 const entersIn =
   ({ parent }: Opening) =>
   (message: Message): void =>
@@ -451,9 +451,9 @@ type Making = Opened &
 type Made = Opened & {
   readonly agent: Agent;
   readonly inbox: Inbox;
-  /** A text: why there is none. */
+  /** A text says why there is no audit. */
   readonly audit: RunAudit | string | undefined;
-  /** Files that its own calls have changed, in earlier runs too. */
+  /** Files that its own calls have changed, including earlier runs. */
   readonly edited: () => readonly string[];
   /** Of a fork: what its parent had sent. */
   readonly sent?: FrozenPrefix | undefined;
@@ -467,6 +467,6 @@ const NEVER = new AbortController().signal;
 const RESUMED =
   "You were interrupted and go on here. Calls that were under way are answered above; look at the present state where their effect is unknown, finish your part and report as you were told.";
 
-/** What the parent had read when the fork was made: the fork knows it too. */
+/** Files that the parent had read when the fork was made. The fork knows them too. */
 const readsOf = (inherited: Replayed | undefined): readonly (readonly [string, Json])[] =>
   [...(inherited?.state ?? [])].filter(([slot]) => slot.startsWith("read:"));

@@ -13,14 +13,13 @@ import { handBackText } from "./worktrees.ts";
 export type MergeBackOptions = Omit<MergeOptions, "onConflict" | "check"> & {
   /** "hand-back": the child that made a conflict resolves it in its worktree. Default: stop. */
   readonly onConflict?: OnConflict | "hand-back";
-  /** A command of yours that runs after each merge, or what asks it; a merge that it says no to is taken back, and the
-   *  queue ends. */
+  /** Runs after each merge: a command, or a function. A merge that fails the check is undone, and the queue ends. */
   readonly check?: string | NonNullable<MergeOptions["check"]>;
 };
 
 type Waking = { readonly host: Pick<ChildLauncher, "resume">; readonly runs: Pick<Runs, "whenEnded"> };
 
-/** Times that one child is handed its conflicts. */
+/** How often one child gets its conflicts back. */
 const MOST_TRIES = 2;
 
 export const mergeBack = async (

@@ -12,10 +12,10 @@ import { cleanEnvironment, GitViews } from "@prefork/guard/internal";
 
 export type GitPlace = { readonly cwd: string; readonly signal: AbortSignal; readonly cell?: PlanCell };
 
-/** Absolute paths; a folder ends in a slash and stands for all below it. */
+/** Absolute paths. A folder ends in a slash and stands for everything below it. */
 export type GitStatus = {
   readonly changed: readonly string[];
-  /** There, but left out of git by the repository's own rules. */
+  /** Existing files that the repository ignores. */
   readonly ignored: readonly string[];
   /** False: there may be more. */
   readonly isWhole: boolean;
@@ -23,7 +23,7 @@ export type GitStatus = {
 
 const MOST_OUTPUT_BYTES = 1_000_000;
 
-/** More words than this a system may not pass on. */
+/** A system may not accept more arguments. */
 const MOST_PATHS = 1_000;
 
 export class GitView {
@@ -45,7 +45,7 @@ export class GitView {
     return true;
   }
 
-  /** Which of these differ from the last commit now. */
+  /** Which of these paths differ from the last commit. */
   async status(paths: readonly string[]): Promise<GitStatus | undefined> {
     const asked = paths.filter((path) => path === this.top || isBelow(path, this.top));
     if (asked.length === 0) return { changed: [], ignored: [], isWhole: true };
@@ -61,7 +61,7 @@ export class GitView {
     };
   }
 
-  /** The paths that a commit changed; "missing" where there is no such commit; undefined where git could not tell. */
+  /** The paths that a commit changed; "missing" if there is no such commit; undefined if git cannot tell. */
   async commit(hash: string): Promise<readonly string[] | "missing" | undefined> {
     const name = `${hash}^{commit}`;
     const there = await this.#run(["cat-file", "-e", name]);
@@ -82,11 +82,11 @@ export class GitView {
   }
 }
 
-/** Kinds: 1 changed, u conflicted, ? untracked, ! ignored; the path is what stands behind the last known field. */
+/** Kinds: 1 changed, u conflicted, ? untracked, ! ignored; the path follows the last known field. */
 const CHANGED = /^(?:1(?: \S+){7}|u(?: \S+){9}|\?) (.*)$/s;
 const IGNORED = /^! (.*)$/s;
 
-/** What cannot be asked about, because a name is too long or a folder closed, is as good as not there. */
+/** A path that cannot be checked, because its name is too long or a folder is closed, counts as missing. */
 export const isThere = (path: string): boolean => {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -98,7 +98,7 @@ export const isThere = (path: string): boolean => {
 const isBelow = (path: string, folder: string): boolean =>
   path !== folder && path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 
-/** Undefined where there is no repository, or none that git may be asked about. */
+/** Undefined if there is no repository, or none that git may safely read. */
 export const viewGit = async (place: GitPlace): Promise<GitView | undefined> => {
   const program = findProgram("git");
   const verdict = classify("git status");

@@ -32,7 +32,7 @@ export const readReport = (text: string): ReadReport => {
   };
 };
 
-/** The text under each heading; the first of a name counts. */
+/** The text under each heading. The first heading of a name counts. */
 const partsOf = (text: string): ReadonlyMap<Label, string> => {
   const found = [...text.matchAll(HEADING)];
   const parts = new Map<Label, string>();
@@ -63,7 +63,7 @@ const listed = (text: string): readonly string[] => {
   return [...items, text.slice(0, end)].reverse();
 };
 
-/** One a line, or several with commas; what stands behind a path is left out. */
+/** One per line, or several separated by commas. Text after a path is dropped. */
 const pathsIn = (text: string | undefined): readonly string[] =>
   listed(text ?? "")
     .map((line) => line.replace(/^[\s*-]+/, "").trim())
@@ -76,13 +76,13 @@ const pathsIn = (text: string | undefined): readonly string[] =>
 export type ReportClaim = {
   /** As it was written. */
   readonly text: string;
-  /** What may be meant by it: all of it, or the paths in it. */
+  /** What it may mean: the whole text, or the paths in it. */
   readonly names: readonly string[];
-  /** False for mere words. */
+  /** False if it is only words. */
   readonly isName: boolean;
 };
 
-/** Further ones are not looked at. */
+/** More claims are not checked. */
 export const MOST_CLAIMS = 100;
 const MOST_NAME_CHARACTERS = 1_024;
 const MOST_NAMES = 5;
@@ -98,7 +98,7 @@ export const readFileClaims = ({ filesChanged }: Report): readonly ReportClaim[]
     return [{ text, names: [text, ...paths].slice(0, MOST_NAMES), isName: paths.length > 0 }];
   });
 
-/** Without what a writer puts around and behind a name: marks of Markdown, a full stop, the number of a line. */
+/** The name without Markdown marks around it, a full stop or a line number behind it. */
 const bare = (text: string): string =>
   text
     .trim()
@@ -110,26 +110,26 @@ const bare = (text: string): string =>
 const isNothing = (text: string): boolean =>
   /^n\/a\b/i.test(text) || (/^(?:no|none|nothing|nil|not|unchanged)\b/i.test(text) && !/\/|\.\w+$/.test(text));
 
-/** Words like `and/or` have a slash as well. */
+/** A word like `and/or` has a slash too. */
 const isPathAmongWords = (word: string): boolean => /\.\w{1,10}$|^\.{0,2}\/.|\/$|\/.*\//.test(word);
 
 // --- commits -----------------------------------------------------------------------------------------------------------
 
 const MOST_COMMITS = 8;
 const MOST_TEXT = 100_000;
-/** After the word "commit": names further behind are about something else. */
+/** Characters after the word "commit". What follows later is about something else. */
 const NEAR = 300;
 const wordsOf = (text: string): readonly string[] =>
   text.split(/[\s,;:()[\]`'"#&]+/).map((word) => (word.endsWith(".") ? word.slice(0, -1) : word));
 const FILLERS: readonly string[] = ["is", "as", "in", "at", "the", "and", "hash", "id", "sha"];
 
-/** Short ones need a digit and a letter: a plain number is seldom a commit, nor is a word like `defaced`. */
+/** A short hash needs a digit and a letter: a plain number is rarely a commit, and neither is a word like `defaced`. */
 const isHash = (word: string): boolean =>
   /^[0-9a-f]{7,64}$/.test(word) && (word.length >= 20 || (/\d/.test(word) && /[a-f]/.test(word)));
 
 const commitAlone = (text: string): boolean => isHash(text.replace(/^commit\s+/i, ""));
 
-/** Hashes behind the word "commit", and those among the files changed, where the form asks for them. */
+/** Hashes after the word "commit", and those under "Files changed", where the form asks for them. */
 export const readCommitClaims = (text: string): readonly string[] => {
   const read = text.slice(0, MOST_TEXT);
   const behindTheWord = [...read.matchAll(/\bcommit(?:s|ted)?\b/gi)].flatMap(({ 0: word, index }) => {

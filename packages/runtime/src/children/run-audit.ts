@@ -18,15 +18,15 @@ export type AuditOptions = {
   /** What must stay as it is. */
   readonly roots: readonly string[];
   readonly cwd: string;
-  /** The run, as events name it. */
+  /** The run's name in events. */
   readonly agent: string;
   /** Folders that the session itself writes in. */
   readonly ours: readonly string[];
   /** Where copies are kept. */
   readonly keep: string;
-  /** Commands of the session that go on beside it and may write at any time. */
+  /** Do other commands of the session run in the background? They may write at any time. */
   readonly othersRun: boolean;
-  /** Do its commands run where nothing can be written? */
+  /** Do its commands run in the read-only sandbox? */
   readonly hasCell: () => Promise<boolean>;
   readonly follow: (follower: (event: RuntimeEvent) => void) => Disposable;
   readonly now?: () => number; // default: the clock that files are dated by
@@ -40,21 +40,21 @@ export type Audited = {
   readonly event?: Omit<Extract<EventBody, { readonly type: "fork_breached" }>, "taskId">;
 };
 
-/** Bytes of the tree that are held, so that they can be put back. */
+/** How many bytes of the tree are kept to revert changes. */
 const MOST_BYTES = 8 * 1024 * 1024;
-/** A file system dates by a clock that lags behind ours by up to a tick. */
+/** A file system's clock may be up to one tick behind ours. */
 const TICK_MS = 20;
 const MOST_NAMED = 10;
-/** Of what was put back, in the text; the event names all. */
+/** Reverted files that the text names; the event names all. */
 const MOST_TOLD = 200;
 
-/** Large, and made by programs: left out where the tree is too large without. */
+/** Large generated folders. They are skipped if the tree is too large otherwise. */
 const MADE = /\/(?:node_modules|\.venv|venv|target|dist|build|\.cache|\.next|__pycache__)$/;
 
-/** `isKeptIn`: where commands have a cell, this one could not have written outside it. */
+/** `isKeptIn`: if commands have a read-only sandbox, this one was confined to it. */
 type Span = { readonly from: number; to: number; readonly isKeptIn: boolean };
 
-/** Without what it touches it may write anything. */
+/** Without `touches` it may write anything. */
 type Proposed = { readonly touches?: Touches; readonly stays: boolean };
 
 export class RunAudit implements AsyncDisposable {
@@ -74,7 +74,7 @@ export class RunAudit implements AsyncDisposable {
     this.#following = options.follow((event) => this.#noticed(event));
   }
 
-  /** A text is why nothing can be watched: then the run must not write. Throws where the folder is not there any more. */
+  /** A text says why nothing can be watched: then the run must not write. Throws if the folder no longer exists. */
   static async begin(options: AuditOptions): Promise<RunAudit | string> {
     const { memory, roots, maxFiles } = options;
     const problem = memory.problem();
@@ -135,7 +135,7 @@ export class RunAudit implements AsyncDisposable {
     return !this.#options.othersRun && this.#commands.some(couldHave) && !this.#others.some(at);
   }
 
-  /** A comparison that was possible before the run and is not after it: was a call of it the only one at work? */
+  /** The comparison was possible before the run and is not any more. Was a call of the run the only one working? */
   #couldHaveWritten(hasCell: boolean): boolean {
     const overlaps = (a: Span, b: Span): boolean => a.from <= b.to && b.from <= a.to;
     const isFree = (span: Span): boolean => !(hasCell && span.isKeptIn);
@@ -174,7 +174,7 @@ export class RunAudit implements AsyncDisposable {
   }
 }
 
-/** Commands that tell of the system do not. */
+/** Commands that report on the system run outside the sandbox. */
 const runsInCell = (command: string): boolean => {
   const judged = classify(command);
   return judged.verdict === "read-only" && !leavesCell(judged.plan.steps);
@@ -188,7 +188,7 @@ const realPath = (path: string): string => {
   }
 };
 
-/** A folder inside another one is looked at with it. */
+/** A folder inside another one is compared with it. */
 const topmost = (roots: readonly string[]): readonly string[] =>
   roots.filter((root) => !roots.some((other) => other !== root && isBelow(root, other)));
 
@@ -208,16 +208,16 @@ const first = (texts: readonly string[], most: number): string =>
 // Nothing that can make git run something is among them, now or later: settings, hooks, attributes, files that lead to
 // another repository, the steps of a rebase; in submodules and worktrees as in the repository itself.
 
-/** With all below them. */
+/** Including everything below them. */
 const WATCHED = /^(?:config|config\.worktree|commondir|gitdir|hooks|info)$/;
 /** Folders that hold repositories, or parts of them. */
 const HOLDS_MORE = /^(?:modules|worktrees|rebase-merge|rebase-apply|sequencer)$/;
 const STEPS = /^(?:git-rebase-todo|todo)$/;
-/** What git keeps in a repository. A submodule may be called so as well: then it has settings. */
+/** Names that git uses inside a repository. A submodule may have such a name too; then it has a `config`. */
 const KEPT =
   /^(?:objects|refs|logs|lfs|annex|branches|index|description|shallow|packed-refs|HEAD|\w+_HEAD|\w+_(?:MSG|MODE|RR|EDITMSG)|COMMIT_EDITMSG|gc\.\w+|.*\.(?:lock|pid))$/;
 
-/** `path` below one of the roots; `root` is the one. */
+/** `path` is below `root`. */
 export const isGitUpkeep = (path: string, root: string): boolean => {
   const [, ...below] = path.slice(root.length).split("/.git/");
   const names = below.join("/.git/").split("/");
@@ -230,12 +230,12 @@ const isKept = ([first = "", ...rest]: readonly string[], path: string): boolean
   const [, ...inside] = rest;
   if (rest.length === 0) return false;
   if (first === "modules") return isKeptInModule(rest, path);
-  // A work tree by its name, or the state of a rebase.
+  // A worktree by its name, or the state of a rebase.
   if (first === "worktrees") return inside.length > 0 && isKept(inside, path);
   return !STEPS.test(rest[0] ?? "");
 };
 
-/** The names of submodules may have several parts, so any name that is not git's own leads on. */
+/** The name of a submodule may have several parts, so any name that is not git's own may be part of it. */
 const isKeptInModule = (names: readonly string[], path: string): boolean => {
   const at = names.findIndex((name, index) => index > 0 && (WATCHED.test(name) || HOLDS_MORE.test(name)));
   if (at > 0) return isKept(names.slice(at), path);

@@ -31,7 +31,7 @@ export type RunStart = {
   readonly ready?: Promise<unknown> | undefined;
   /** Is the parent's model told how it ended? */
   readonly notifies: boolean;
-  /** A program started it: it belongs to the session, and ends with no exchange of it. Default: false. */
+  /** A program started it, so it belongs to the session and does not end with an exchange. Default: false. */
   readonly isPrograms?: boolean;
   readonly expectation?: Expectation | undefined;
   /** Shared by a family: one warning for all of it. */
@@ -43,11 +43,11 @@ export type RunStart = {
 export type Ended = {
   readonly end: TaskEnd;
   readonly result: TaskResult;
-  /** Where it has the form that was asked for. */
+  /** Present if the report has the requested form. */
   readonly report?: Report;
 };
 
-/** Named by us, because the declarations of a user's program may be older than ES2024. */
+/** Our own type, because a user's program may compile against declarations older than ES2024. */
 type Deferred<T> = {
   readonly promise: Promise<T>;
   readonly resolve: (value: T | PromiseLike<T>) => void;
@@ -71,11 +71,11 @@ export class Running {
   child: OpenChild | undefined;
   notifies: boolean;
   toolUses = 0;
-  /** Its first request was held against what it could have read. */
+  /** Its first request has been compared with what it could have read. */
   isChecked = false;
   #isOver = false;
   #turnsLeft = Number.POSITIVE_INFINITY;
-  /** Calls of one turn were made before the first refusal could be read: they count once. */
+  /** The calls of one turn were made before the model could read the first refusal, so they count once. */
   #isDenied = false;
 
   constructor(start: RunStart, { clock, above }: { readonly clock: Clock; readonly above: AbortSignal | undefined }) {
@@ -96,8 +96,8 @@ export class Running {
     return this.plan.task;
   }
 
-  /** Until it has a place, an abort is all there is to hear of. A signal that is made of others is kept, with all that
-   *  listens to it, for as long as one of these may still abort: so nothing listens longer than it must. */
+  /** While it waits in the queue, only an abort matters. A combined signal keeps its listeners alive for as long as one of its
+   *  sources may still abort, so nothing listens longer than it must. */
   onAbortInQueue(leave: () => void): void {
     this.#leave = leave;
     if (this.signal.aborted)
@@ -115,7 +115,7 @@ export class Running {
     this.#timer?.resume();
   }
 
-  /** Words of the parent, for its next boundary. "too late": it has said its last, and reads nothing more. */
+  /** A message of the parent, for its next boundary. "too late": its last turn is over, and it reads nothing more. */
   steer(mail: Mail): "given" | "not begun" | "too late" {
     if (this.#isOver) return "too late";
     if (!this.child) return "not begun";
@@ -126,7 +126,7 @@ export class Running {
     this.#stop.abort();
   }
 
-  /** Time does not count while it waits for a person. */
+  /** Time does not count while it waits for a person's answer. */
   setWaiting(isWaiting: boolean): void {
     if (isWaiting) this.#timer?.pause();
     else this.#timer?.resume();
@@ -137,7 +137,7 @@ export class Running {
     this.#timer?.pause();
   }
 
-  /** Counts what it does, and ends what goes nowhere. Gives what else is to be told. */
+  /** Counts what it does, and ends a run that makes no progress. Returns an event to emit besides. */
   observe(event: EventBody): EventBody | undefined {
     switch (event.type) {
       case "call_proposed":

@@ -21,13 +21,13 @@ export type RunsOptions = {
   readonly ask?: Ask | undefined;
   /** `agent`: who it happened to; default: the main agent. */
   readonly emit: (event: EventBody, agent?: string) => void;
-  /** Further ones wait for a place. */
+  /** How many run at once; others wait in the queue. */
   readonly atOnce: number;
   /** The agent that starts them. */
   readonly parent: string;
-  /** What a run took that leaves no journal of its own. */
+  /** Records the cost of a run that has no journal of its own. */
   readonly spent: (result: TaskResult) => void;
-  /** Told when the first begins and when the last has ended. */
+  /** Called when the first one begins and when the last one has ended. */
   readonly busy?: (isBusy: boolean) => void;
   /** Aborting this ends all, whoever started them. */
   readonly lasting?: AbortSignal;
@@ -37,7 +37,7 @@ export class Runs {
   readonly #options: RunsOptions;
   readonly #all = new Map<string, Running>();
   readonly #queue: Running[] = [];
-  /** Work of other kinds that is waited for with them. */
+  /** Other work that is waited for like a run. */
   readonly #others = new Map<string, Promise<unknown>>();
   #taken = 0;
   #next = Promise.withResolvers<void>();
@@ -52,7 +52,7 @@ export class Runs {
     this.#above = signal;
   }
 
-  /** How many of these could begin now. */
+  /** How many more could begin now. */
   get freePlaces(): number {
     return Math.max(0, this.#options.atOnce - this.#taken - this.#queue.length);
   }
@@ -60,13 +60,13 @@ export class Runs {
   get ids(): readonly string[] {
     return [...this.#all.keys()];
   }
-  /** Those whose end the parent's model has to hear of. */
+  /** The tasks whose end the parent's model must be told. */
   get notifying(): readonly string[] {
     const runs = [...this.#all.values()].filter(({ notifies }) => notifies).map(({ id }) => id);
     return [...runs, ...this.#others.keys()];
   }
 
-  /** Is there any of these? */
+  /** Is there any such task? */
   get hasNotifying(): boolean {
     if (this.#others.size > 0) return true;
     for (const { notifies } of this.#all.values()) if (notifies) return true;
@@ -77,7 +77,7 @@ export class Runs {
     return this.#next.promise;
   }
 
-  /** Something else that ends as a task does. */
+  /** Other work that ends like a task. */
   accompany(id: string, work: Promise<unknown>): void {
     this.#others.set(
       id,
@@ -92,8 +92,7 @@ export class Runs {
     return this.#all.get(id);
   }
 
-  /** Starts these in their order. Resolves once all that found a place have begun, with the reason for each that could
-   *  not. */
+  /** Starts these in order. Resolves once all that need not wait have begun, with the reason for each that could not. */
   async start(starts: readonly RunStart[]): Promise<readonly (string | undefined)[]> {
     const { clock } = this.#options;
     const { lasting } = this.#options;
@@ -102,20 +101,20 @@ export class Runs {
     for (const running of added) {
       this.#all.set(running.id, running);
       this.#queue.push(running);
-      // One that waits for a place when it is stopped has nothing to end but itself.
+      // A run that is stopped in the queue has nothing else to end.
       running.onAbortInQueue(() => this.#leaveQueue(running));
     }
     const problems = await this.#fill();
     return added.map(({ id }) => problems.get(id));
   }
 
-  /** Resolves when all, or any, of these have ended; at once for those that are not here. */
+  /** Resolves when all, or any, of these have ended. Unknown ids count as ended. */
   async whenEnded(ids: readonly string[], how: "all" | "any"): Promise<void> {
     const ends = ids.map((id) => this.#all.get(id)?.ended.promise ?? this.#others.get(id) ?? Promise.resolve());
     await (how === "any" ? Promise.race(ends) : Promise.all(ends));
   }
 
-  /** Ends all, and waits until they have. */
+  /** Stops all, and waits until they have ended. */
   async close(): Promise<void> {
     const all = [...this.#all.values()];
     for (const running of all) running.stop();
@@ -128,7 +127,7 @@ export class Runs {
     for (const running of next) this.#queue.splice(this.#queue.indexOf(running), 1);
     this.#taken += next.length;
     const problems = new Map<string, string>();
-    // The first one leads: it is on its way before anything is done for those that wait for its answer.
+    // The first one leads: it is sent before any work is done for those that wait for its answer.
     const [leader, ...followers] = next;
     if (leader) await this.#begin(leader, { problems, before: Promise.resolve() });
     let before = Promise.resolve();
@@ -137,7 +136,7 @@ export class Runs {
     return problems;
   }
 
-  /** Opens it beside the others, and starts it after the one before it: they are sent in the order they were asked for. */
+  /** Opens it in parallel with the others and starts it after the one before it, so that they are sent in order. */
   async #begin(running: Running, { problems, before }: Beginning): Promise<void> {
     running.leaveQueue();
     const child = await this.#open(running);
@@ -148,7 +147,7 @@ export class Runs {
     } else void this.#work(running, child);
   }
 
-  /** Gives why it could not be opened, if so. */
+  /** Returns the reason if it could not be opened. */
   async #open(running: Running): Promise<OpenChild | string> {
     const { child, ready } = running.start;
     try {
@@ -208,7 +207,7 @@ export class Runs {
       this.#options.emit({ type: "observer_failed", taskId: task, reason: errorMessage(error) }, agentId);
     for (const observe of running.start.observers ?? [])
       try {
-        // It may be an async function: what it rejects with is nobody else's to catch.
+        // It may be an async function, whose rejection nobody else would catch.
         Promise.resolve(observe(entry.message)).catch(failed);
       } catch (error) {
         failed(error);
@@ -241,7 +240,7 @@ export class Runs {
     const begun = clock.now();
     try {
       const session = child.session === undefined ? {} : { session: child.session };
-      // Kept with the task until they are in its own journal, which knows what it was given before.
+      // Kept with the task until they are in its own journal, which ignores messages that it already has.
       for (const mail of table.find(plan.task)?.mail ?? []) child.steer(mail);
       if (!plan.skipTranscript) table.step(plan.task, { type: "started", ...session });
       const { task: taskId, runId, label, querySource, mode, skipTranscript } = plan;
@@ -279,7 +278,7 @@ export class Runs {
         table.step(plan.task, step, { notify: running.notifies });
       } else this.#options.spent(result);
     } catch (error) {
-      // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
+      // The row still says that it runs, so the next life of the session reports it as interrupted. Nothing is lost.
       emit({ type: "journal_troubled", problem: errorMessage(error) });
     }
     const { turns, usage, usd } = result;
@@ -341,7 +340,7 @@ export class MovedCalls {
     this.#options = options;
   }
 
-  /** Interrupts one; nothing happens where there is none of this name. */
+  /** Interrupts one; a no-op if there is none of this name. */
   stop(id: string): void {
     this.#stops.get(id)?.();
   }

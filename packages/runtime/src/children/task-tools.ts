@@ -46,13 +46,13 @@ export class TaskTools {
     return { text: `${task.id} was ended.` };
   };
 
-  /** Words for a task: it reads them at its next boundary, or is woken by them. */
+  /** A message for a task: it reads the message at its next boundary, or is resumed by it. */
   readonly sendMessage: DelegatedCall = async ({ to, message }) =>
     typeof to === "string" && typeof message === "string"
       ? this.send(to, message)
       : refusal(`There is no task ${String(to)}.`);
 
-  /** `by`: who says it, where that is not the main agent. */
+  /** `by`: who wrote it, if not the main agent. */
   async send(to: string, message: string, by?: "user"): Promise<Delegated> {
     const { table, runs, ids, host } = this.#options;
     const addressed = table.find(to);

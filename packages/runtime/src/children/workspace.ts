@@ -21,13 +21,13 @@ export type ChildWorkspaceParts = {
   readonly isolated: ChildWorktrees;
   readonly claims: FileClaims;
   readonly touchesOf: Registry["touches"];
-  /** Told when it moves into a copy while it works. */
+  /** Called when it moves into a worktree while it works. */
   readonly moved: () => void;
   readonly placed?: ChildWorktree | undefined;
   readonly signal: AbortSignal;
 };
 
-/** Times that conflicts are given back to who made them. */
+/** How often a child gets its conflicts back. */
 const MOST_HANDED_BACK = 2;
 
 export class ChildWorkspace {
@@ -50,26 +50,26 @@ export class ChildWorkspace {
     return this.#placed?.folders.to ?? this.#parts.options.cwd;
   }
 
-  /** What it differs in from what it began with, once it has ended: absolute. */
+  /** The files it changed, as absolute paths, once it has ended. */
   get changed(): readonly string[] | undefined {
     const top = this.#placed?.tops.to;
     return top === undefined ? undefined : this.#changed?.map((file) => join(top, file));
   }
 
-  /** Said at the end of what it is given. */
+  /** What it is told about its worktree, at the end of its directive. */
   get notice(): string | undefined {
     if (!this.#placed) return undefined;
     const { folders, leftOut } = this.#placed;
     return worktreeNotice(folders, { isFork: this.#parts.plan.agentType === "fork", leftOut });
   }
 
-  /** The session's options, as they are from here. */
+  /** The session's options, with the folders that it works in. */
   get options(): AgentOptions {
     const { options } = this.#parts;
     return this.#placed ? { ...options, cwd: this.cwd, directories: this.#directories(this.#placed) } : options;
   }
 
-  /** What an agent in a copy is made with beside. */
+  /** Additional parts of an agent in a worktree. */
   get agentParts(): Pick<AgentParts, "visible" | "move"> {
     return this.#placed ? { visible: [this.#placed.repository], move: this.#placed.tops } : {};
   }
@@ -78,7 +78,8 @@ export class ChildWorkspace {
     return this.#placed ? movedPolicy(policy, this.#placed.tops) : policy;
   }
 
-  /** A question of it as a person should read it: with what is not bounded, and with a rule that outlives the copy. */
+  /** Rewrites a question for a person: with a note if no sandbox bounds the command, and with a rule that stays valid after
+   *  the worktree is gone. */
   async rewriteQuestion(question: Question): Promise<Question> {
     if (!this.#placed) return question;
     const { from, to } = this.#placed.tops;
@@ -92,7 +93,7 @@ export class ChildWorkspace {
     };
   }
 
-  /** From here on it may have to move. */
+  /** From here on the agent may have to move into a worktree. */
   attach(agent: Agent): void {
     this.#agent = agent;
   }
@@ -111,7 +112,7 @@ export class ChildWorkspace {
     return notes;
   }
 
-  /** Words for it, where its work does not fit the checkout any more and is to be put right by itself. */
+  /** A message for it, if its work conflicts with the checkout and it should resolve that itself. */
   async conflicts(): Promise<string | undefined> {
     if (!this.#placed || this.#handedBack >= MOST_HANDED_BACK) return undefined;
     this.#handedBack += 1;
@@ -144,8 +145,8 @@ export class ChildWorkspace {
 
 // --- paths and file claims -----------------------------------------------------------------------------------------------
 
-/** A call that touches the checkout, as one that touches the copy: the argument that names the path is the one whose change
- *  changes what the call touches. */
+/** Rewrites a call that touches the checkout to touch the worktree. The argument that names the path is found by changing it:
+ *  then what the call touches changes too. */
 export const relocateCall = (
   call: NamedCall,
   tops: Folders,
@@ -178,11 +179,11 @@ const objectIn = (input: string): JsonObject | undefined => {
 
 export type ClaimHolder = { readonly task: string; readonly label: string };
 
-/** Who writes which file of a checkout that several share. A name that ends in a slash is a folder with all below it. */
+/** Which child writes which file of a shared checkout. A name that ends in a slash is a folder with everything below it. */
 export class FileClaims {
   readonly #held = new Map<string, ClaimHolder>();
 
-  /** Takes the files that a call writes, all or none. Gives who has one of them, where somebody else does. */
+  /** Claims the files that a call writes, all or none. Returns the claim of another child, if there is one. */
   take({ writes = [] }: Touches, { cwd, ...holder }: ClaimHolder & { readonly cwd: string }): FileClaim | undefined {
     const names = writes.map((path) => canonical(resolve(cwd, path)) + (path.endsWith("/") ? "/" : ""));
     for (const [held, other] of this.#held) {
@@ -208,7 +209,7 @@ export type FileClaim = ClaimHolder & { readonly path: string };
 export const claimedText = ({ path, task, label }: FileClaim): string =>
   `Not done: ${path} is being changed by ${task} (${label}), which works beside you, and is free when that has ended. Do the rest of your part, or report what you would have changed here.`;
 
-/** One file has one name here, whatever links lead to its folder. */
+/** Gives a file one name, whatever links lead to its folder. */
 const canonical = (path: string): string => {
   try {
     return join(realpathSync.native(dirname(path)), basename(path));

@@ -17,14 +17,14 @@ import { parsePlan } from "../fork/index.ts";
 import type { ForkPlan, Siblings } from "../ports.ts";
 import type { Task } from "../tasks/index.ts";
 
-/** A child's copy. */
+/** A child's worktree. */
 export type ChildWorktree = {
   readonly task: string;
   /** The folders that it and its parent work in. */
   readonly folders: Folders;
   /** The tops of both checkouts. */
   readonly tops: Folders;
-  /** What git in the copy needs of the repository. */
+  /** The folder of the repository that git needs in the worktree. */
   readonly repository: string;
   readonly leftOut: readonly string[];
 };
@@ -32,7 +32,7 @@ export type ChildWorktree = {
 export type SettledWorktree = {
   /** What its parent should know. */
   readonly notes: readonly string[];
-  /** What differs from what it began with; undefined where nobody can tell. */
+  /** The files it changed; undefined if that is unknown. */
   readonly files: readonly string[] | undefined;
 };
 
@@ -59,7 +59,7 @@ export class ChildWorktrees {
     return this.#options.permissions.policy.worktrees;
   }
 
-  /** Tried again where it failed: there may be a repository by then. */
+  /** Tried again after a failure, because there may be a repository by then. */
   open(): Promise<Worktrees> {
     const { cwd, state, clock, environment } = this.#options;
     const options = { cwd, state, now: clock.now, environment, patienceMs: PATIENCE_MS };
@@ -70,7 +70,7 @@ export class ChildWorktrees {
     return this.#worktrees;
   }
 
-  /** Copies that an earlier life of the session left with work in them: it is committed, and told with the task. */
+  /** Commits work that an earlier life of the session left in worktrees; it is reported with the task. */
   async repair(tasks: readonly Task[]): Promise<void> {
     if (!tasks.some(({ plan }) => parsePlan(plan)?.isolation !== undefined)) return;
     try {
@@ -81,12 +81,12 @@ export class ChildWorktrees {
     }
   }
 
-  /** The state of the checkout that all of these start from, as it is now. */
+  /** Takes the present state of the checkout, from which all of these start. */
   async takeSnapshot(siblings: Siblings): Promise<void> {
     await this.#snapshotFor(siblings, await this.open());
   }
 
-  /** A copy for this child. */
+  /** Creates a worktree for this child. */
   async create({ task, label }: ForkPlan, { siblings, signal }: Among): Promise<ChildWorktree> {
     const { cwd } = this.#options;
     const { copyIgnored = [], setUp } = this.#rules;
@@ -107,7 +107,7 @@ export class ChildWorktrees {
     return placed;
   }
 
-  /** The copy that a child had in an earlier life. */
+  /** The worktree that a child already has. */
   async reopen({ task }: ForkPlan): Promise<ChildWorktree> {
     const worktrees = await this.open();
     const { path, folder, leftOut } = await worktrees.enter(task);
@@ -116,7 +116,7 @@ export class ChildWorktrees {
     return { task, folders: { from: this.#options.cwd, to: join(path, folder) }, tops, repository, leftOut };
   }
 
-  /** The end of a child: its work is committed, and merged where the settings say so. */
+  /** A child has ended: its work is committed, and merged if the settings say so. */
   async settle({ task, tops }: ChildWorktree, { end, said, label }: Ending): Promise<SettledWorktree> {
     try {
       const worktrees = await this.open();
@@ -156,8 +156,8 @@ export class ChildWorktrees {
     return [outcomeText(outcome)];
   }
 
-  /** Before a child's end: does its work fit the checkout as it is now? Where it does not and the settings hand conflicts
-   *  back, they stand in its copy when this returns, and it is told so by what this gives. */
+  /** Before a child ends: does its work conflict with the checkout? If so, and if the settings hand conflicts back, they are in
+   *  its worktree when this returns a message for it. */
   async handBackConflicts({ task }: ChildWorktree): Promise<string | undefined> {
     const { merge, onConflict } = this.#rules;
     if (merge !== "when-done" || onConflict !== "hand-back") return undefined;
@@ -198,12 +198,12 @@ export class ChildWorktrees {
   }
 }
 
-/** Those that a child is started with. Who is given the same shares one state of the checkout. */
+/** Children with the same siblings start from one state of the checkout. */
 type Among = { readonly siblings: Siblings; readonly signal: AbortSignal };
 
 type Ending = { readonly end: string; readonly said: string; readonly label: string };
 
-/** The first line says what it was for, the rest what it reported. */
+/** The first line is its label, the rest its report. */
 const messageOf = (said: string, label: string): string => `${oneLine(label, 72)}\n\n${said.trim()}\n`;
 
 const keptText = (task: string, { files, leftOut }: Work): string => {
@@ -244,9 +244,9 @@ export const handBackText = (paths: readonly string[]): string =>
  *  before it. */
 
 export type Folders = {
-  /** Of whoever started it. */
+  /** The folder of whoever started it. */
   readonly from: string;
-  /** Its own. */
+  /** Its own folder. */
   readonly to: string;
 };
 
@@ -268,13 +268,13 @@ export const worktreeNotice = (
 
 const MOST_NAMES = 20;
 
-/** Names of files are anybody's words: each on one line, and no more than a model should read. */
+/** File names may contain anything, so each is put on one line, and the list is bounded. */
 export const listSome = (names: readonly string[]): string => {
   const shown = names.slice(0, MOST_NAMES).map((name) => oneLine(shownName(name)));
   return [...shown, ...(names.length > MOST_NAMES ? [`and ${names.length - MOST_NAMES} more`] : [])].join(", ");
 };
 
-/** The words of a child, with something at their very end. */
+/** What a child adds, with the notice at the very end. */
 export const appendNotice = (words: readonly Addition[], notice: string): readonly Addition[] => {
   const last = words.at(-1);
   if (!last) return words;
@@ -285,7 +285,7 @@ export const appendNotice = (words: readonly Addition[], notice: string): readon
   return [...words.slice(0, -1), ended];
 };
 
-/** In the last text, also where that stands inside a result. */
+/** Appends the notice to the last text, also inside a result. */
 const ending = <B extends Block>(blocks: readonly B[], notice: string): readonly Block[] => {
   const last = blocks.at(-1);
   const own = { type: "text", text: notice } as const;

@@ -64,7 +64,7 @@ export type Background = {
   readonly takeOver: (now: number) => Promise<void>;
 };
 
-/** Sessions as they are kept. */
+/** Where sessions are kept, and how they are named. */
 export const sessionStore = ({
   state,
   clock,
@@ -98,7 +98,7 @@ export const composeBackground = (parts: BackgroundParts): Background => {
     emit: (event, agent) => hub.emit(event, agent),
     busy: (isBusy) => requests.watch("runs", isBusy),
     ...(options.signal ? { lasting: options.signal } : {}),
-    // The bill of a session is all that it was billed for, also where nothing else is kept of it.
+    // The bill of a session includes runs of which nothing else is kept.
     spent: ({ usage, usd }) => void journal.append({ kind: "billed", turn: 0, usage, usd }),
   });
   const host = new ChildLauncher({
@@ -135,7 +135,7 @@ export const composeBackground = (parts: BackgroundParts): Background => {
     await isolated.repair(table.running);
     await stored.takeOver(state, parent().account);
     for (const task of table.running) {
-      // Told first, and taken back by the very write that wakes it: a process that dies in between forgets nothing.
+      // Reported first, and withdrawn by the write that resumes it: a process that dies in between loses nothing.
       const told = findReportedEnd(task, replayed);
       await interrupt(task, { table, store, account: parent().account, now, told });
       if (told) continue;
@@ -161,7 +161,7 @@ export const composeBackground = (parts: BackgroundParts): Background => {
   };
 };
 
-/** Before the first answer there is only what was entered so far. */
+/** Before the first answer: what was entered so far. */
 const unasked = ({ line, options }: BackgroundParts): CacheSafeParams => ({
   ...line.state,
   maxTokens: options.maxTokens,
@@ -180,8 +180,8 @@ const gateOf = ({ options, settings, parent, journal, replayed }: BackgroundPart
   });
 };
 
-/** By the run's own lineage, by the journal, and by the words of ours that make a fork: whichever is left. Words that only
- *  look like them are somebody's prompt. */
+/** Known from the environment, from the journal, or from our own words that make a fork. Words that only look like them are
+ *  somebody's prompt. */
 const isInsideFork = (
   { PREFORK_LINEAGE: lineage }: ResolvedOptions["environment"],
   replayed: Replayed | undefined,
@@ -192,16 +192,16 @@ type Interrupting = {
   readonly store: SessionStore;
   readonly account: Account;
   readonly now: number;
-  /** What its parent has heard of its end, where only the line with that end is lost. */
+  /** What its parent was told about its end, if only the line with that end is lost. */
   readonly told: Notification | undefined;
 };
 
-/** Of a command or another call, which keeps no entries. */
+/** For a command or another call, which has no journal. */
 const UNKNOWN = "What it has done until then is unknown; look at the present state before you go on.";
 
 type LeftBehind = Pick<TaskResult, "text" | "turns" | "usage" | "usd">;
 
-/** What a task had come to, for one that nobody let finish. */
+/** What an interrupted task had done. */
 const readLeftBehind = async (store: SessionStore, session: string): Promise<LeftBehind> => {
   const { replayed } = await readSession(store, session);
   const said = replayed.messages
@@ -215,7 +215,7 @@ const readLeftBehind = async (store: SessionStore, session: string): Promise<Lef
   return { text, turns, usage, usd };
 };
 
-/** Told with what it had come to and spent; its journal holds the rest. */
+/** Reports it with what it had done and spent; its journal holds the rest. */
 const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> => {
   const { table, store, account, now, told } = interrupting;
   const nothing = { turns: 0, usage: noUsage, usd: 0 };
@@ -227,7 +227,7 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
           text: `Its session ${task.session} cannot be read.`,
         }));
   const { turns } = left;
-  // Of a task that was woken, what its earlier runs took is counted already.
+  // For a resumed task, the cost of earlier runs is already counted.
   const usage = task.spent ? subtractUsage(left.usage, task.spent.usage) : left.usage;
   const usd = Math.max(0, left.usd - (task.spent?.usd ?? 0));
   const copy = parsePlan(task.plan)?.isolation ? ` What it changed is on branch prefork/${task.id}.` : "";
@@ -265,7 +265,7 @@ const shellRows = ({ table, inbox, options, requests }: ShellRows): Background["
       try {
         table.step(id, { type: "ended", end, at: clock.now(), result }, { notify: !seen && by === "itself" });
       } catch {
-        // The journal is closed or full: the next life of the session tells it as interrupted.
+        // The journal is closed or full: the next life of the session reports it as interrupted.
       }
     },
     onEndShown: (id: string) => inbox.dismiss(id),
@@ -281,7 +281,7 @@ const STOP = /^stop-(task-[0-9a-f]{1,32}|[A-Za-z0-9_-]{1,64})$/;
 
 const folderOf = (session: string): string => join(session, FOLDER);
 
-/** Asks whoever runs this session to end a task. */
+/** Asks the process that runs this session to stop a task. */
 export const requestStop = async ({ state }: SessionStore, session: string, task: string): Promise<void> => {
   const name = `stop-${task}`;
   if (!isSessionId(session) || !STOP.test(name)) throw new TypeError(`"${task}" is no task of a session`);
@@ -303,7 +303,7 @@ export class StopRequests {
     this.#stop = stop;
   }
 
-  /** `by`: what runs, or no longer does. */
+  /** `by`: what has started or stopped running. */
   watch(by: string, isBusy: boolean): void {
     if (isBusy) this.#watching.add(by);
     else this.#watching.delete(by);
@@ -324,7 +324,7 @@ export class StopRequests {
       this.#watcher.on("error", () => this.#end());
       await this.#take(); // what came before
     } catch {
-      // Without it tasks run all the same; only nobody from outside can stop them.
+      // Best effort: without it, tasks run as usual, but no other process can stop them.
     }
   }
 

@@ -18,12 +18,12 @@ export type ControlParts = Pick<Background, "host" | "inbox" | "taskTools"> & {
   readonly options: { readonly ids: Ids };
 };
 
-/** What a session does itself. */
+/** The session's own methods. */
 export type SessionActions = {
   readonly id: string;
   readonly prompt: (...given: Parameters<SessionControl["prompt"]>) => Promise<PromptEnd>;
   readonly stopTask: (taskId: string) => Promise<unknown>;
-  /** The exchange under way, where there is one. */
+  /** The running exchange, if there is one. */
   readonly running: () => RunningExchange | undefined;
 };
 

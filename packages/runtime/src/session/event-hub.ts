@@ -7,22 +7,22 @@ import { InputError } from "@prefork/wire";
 import type { ExchangeResult } from "../agent/index.ts";
 import { type EventBody, levelOf, type RuntimeEvent } from "../events.ts";
 
-/** Of what happened, for those who are attached later. */
+/** How many events are kept for clients that attach later. */
 const MOST_KEPT = 5_000;
 const MOST_KEPT_CHARACTERS = 16_000_000;
 
-/** Beyond this a reader that lags is spared what only shows progress. */
+/** A reader that is further behind gets no more events of level debug. */
 const MOST_WAITING = 10_000;
 
 export type EventReader = AsyncIterableIterator<RuntimeEvent> & Disposable;
 
-/** One that can be told that nothing more will come: what was given can still be read. Whoever reads to the end waits for
- *  `outcome`, and gets its rejection. */
+/** A reader that can be ended: events that it already has can still be read. Whoever reads to the end waits for `outcome` and
+ *  gets its rejection. */
 export type EndingReader = EventReader & { readonly end: (outcome?: Promise<unknown>) => void };
 
 export type ReaderOptions = {
   readonly isLast?: (event: RuntimeEvent) => boolean; // default: none is
-  /** Does what happens now concern it? Default: yes. */
+  /** Is what happens now meant for this reader? Default: yes. */
   readonly isHeard?: () => boolean;
 };
 
@@ -97,9 +97,9 @@ export type EventPlace = {
 export class EventHub {
   readonly #place: EventPlace;
   readonly #readers = new Set<Reader>();
-  /** What happened before anybody could listen: whoever comes before the first exchange hears of it. */
+  /** Events from before anybody could listen, for readers that come before the first exchange. */
   #early: RuntimeEvent[] | undefined = [];
-  /** Once somebody could be attached: the latest that happened, without what only shows progress. */
+  /** Once a client could attach: the latest events, without those of level debug. */
   #kept: RuntimeEvent[] | undefined;
   #keptCharacters = 0;
   readonly #followers = new Set<(event: RuntimeEvent) => void>();
@@ -124,18 +124,18 @@ export class EventHub {
     for (const follower of this.#followers) follower(event);
   }
 
-  /** Tells of each event before whoever caused it goes on. */
+  /** Calls the follower for each event before whoever caused it continues. */
   follow(follower: (event: RuntimeEvent) => void): Disposable {
     this.#followers.add(follower);
     return { [Symbol.dispose]: () => void this.#followers.delete(follower) };
   }
 
-  /** Whoever wanted to could listen: nothing is kept for those who come later. */
+  /** From now on early events are no longer kept for later readers. */
   stopBuffering(): void {
     this.#early = undefined;
   }
 
-  /** From now on, until the hub closes, the reader leaves, or it has been given the event that `isLast`. */
+  /** Reads from now on, until the hub closes, the reader leaves, or it gets the event that `isLast`. */
   read(reading: ReaderOptions = {}): EndingReader {
     const reader = new Reader((left) => this.#readers.delete(left), reading);
     this.#readers.add(reader);
@@ -144,14 +144,14 @@ export class EventHub {
     return reader;
   }
 
-  /** From now on what happens is kept for a while. */
+  /** From now on the latest events are kept. */
   keepHistory(): void {
     if (this.#kept) return;
     this.#kept = [];
     for (const event of this.#early ?? []) this.#remember(event);
   }
 
-  /** What is kept from this seq on, then what happens. Without a seq: what happens from now on. */
+  /** The kept events from this seq on, then live ones. Without a seq: live ones only. */
   replay(fromSeq?: number): EndingReader & { readonly keptFrom: number } {
     const reader = new Reader((left) => this.#readers.delete(left), {});
     const kept = this.#kept ?? [];
@@ -165,7 +165,7 @@ export class EventHub {
     if (event.level === "debug" || !this.#kept) return;
     this.#kept.push(event);
     this.#keptCharacters += sizeOf(event);
-    // A part at a time: taking one from the front of a long list for each event would cost more than the list.
+    // Many at a time: removing the first element of a long list for each event would be expensive.
     if (this.#kept.length <= MOST_KEPT * 1.1 && this.#keptCharacters <= MOST_KEPT_CHARACTERS) return;
     let gone = Math.max(0, this.#kept.length - MOST_KEPT);
     for (const dropped of this.#kept.slice(0, gone)) this.#keptCharacters -= sizeOf(dropped);
@@ -182,7 +182,7 @@ export class EventHub {
   }
 }
 
-/** Characters of its texts, which are what makes an event large. */
+/** Characters of its texts, which make up most of an event's size. */
 const sizeOf = (event: RuntimeEvent): number => {
   const text = "text" in event ? event.text.length : 0;
   return "args" in event ? text + JSON.stringify(event.args).length : text;
@@ -201,19 +201,19 @@ export class Exchange implements AsyncIterable<RuntimeEvent> {
     this.#events = events;
     this.#result = result;
     this.#abort = abort;
-    // Nobody may be waiting for it; whoever asks gets the rejection all the same.
-    // A defect has no last event, and is thrown to the reader too.
+    // Nobody may be waiting for it; whoever asks later still gets the rejection.
+    // A defect has no last event, so it is thrown to the reader too.
     result.finally(() => events.end(result)).catch(() => {});
   }
 
-  /** Ends this exchange; what runs is interrupted and everything so far is kept. */
+  /** Ends this exchange. What runs is interrupted, and everything so far is kept. */
   abort(reason?: unknown): void {
     this.#abort(reason);
   }
 
   result(): Promise<ExchangeResult> {
     if (this.#reading === "possible") {
-      // Without a reader nothing should be kept for one.
+      // Without a reader, nothing needs to be buffered.
       this.#events[Symbol.dispose]();
       this.#reading = "given up";
     }
@@ -229,5 +229,5 @@ export class Exchange implements AsyncIterable<RuntimeEvent> {
   }
 }
 
-/** What a reader of one exchange is given last. */
+/** The last event of an exchange. */
 export const endsExchange = ({ type, agent }: RuntimeEvent): boolean => type === "exchange_ended" && agent === "main";

@@ -12,21 +12,21 @@ export type ForkingOptions = TailChoice & {
   readonly isExplicit?: boolean;
   readonly mostPerFamily?: number; // started in one turn; default: 200
   readonly mostPerSession?: number; // default: 1,000
-  /** Of one fork. */
+  /** Limits of one fork. */
   readonly fork?: ForkLimits;
-  /** Of all that are started in one turn. */
+  /** Limits of all that are started in one turn. */
   readonly family?: SpendLimits;
-  /** How long other calls of a turn may hold its forks up. Default: 10,000. */
+  /** How long other calls of a turn may delay its forks. Default: 10,000 ms. */
   readonly otherToolsMs?: number;
   readonly wake?: "family" | "each"; // when an idle parent hears of its tasks; default: family
-  /** Hold the parent's cache entry while its children work and it waits. Default: true. */
+  /** Keep the parent's cache entry alive while its children work and it waits. Default: true. */
   readonly keepAlive?: boolean;
-  /** Store what a family shares by name with the provider (Gemini), where that pays. Default: true. */
+  /** Store what a family shares by name with the provider (Gemini), if that pays. Default: true. */
   readonly store?: boolean;
-  /** Where calls wait for their agents: after this they no longer do; 0: never. Default: PREFORK_AUTO_BACKGROUND_MS, then
-   *  `forks.autoBackgroundMs` of the settings, or never. */
+  /** If calls wait for their agents: after this time they stop waiting; 0: never. Default: PREFORK_AUTO_BACKGROUND_MS, then
+   *  `forks.autoBackgroundMs` of the settings, else never. */
   readonly autoBackgroundMs?: number;
-  /** What becomes of tasks that an earlier life of the session left running. Default: they are told as interrupted. */
+  /** What to do with tasks that an earlier life of the session left running. Default: report them as interrupted. */
   readonly interrupted?: "report" | "resume";
 };
 
@@ -38,7 +38,7 @@ const least = (one: number | undefined, other: number | undefined): number | und
 const said = (values: Readonly<Record<string, unknown>>): object =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
-/** What the settings say, under what the program says. */
+/** Combines the settings with what the program says. */
 export const mergeForkRules = (rules: ForkRules, given: ForkingOptions): ForkingOptions => {
   const { inFlight, placeholders, keepAlive, wake, interrupted, autoBackgroundMs } = rules;
   const counts: Numbers = {
@@ -84,7 +84,7 @@ export const toForkSettings = ({
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Switches = {
-  /** Undefined: nothing is said. */
+  /** Undefined: not set. */
   readonly forks: boolean | undefined;
   /** 0: switched off. */
   readonly autoBackgroundMs: number | undefined;
@@ -99,7 +99,7 @@ const OFF: readonly string[] = ["0", "false", "off", "no"];
 
 /** A timer cannot wait longer. */
 const LONGEST_MS = 2_147_483_647;
-/** Where it is switched on without a time. */
+/** If it is switched on without a time. */
 const AUTO_BACKGROUND_MS = 120_000;
 
 export const readSwitches = (environment: Environment): Switches => {

@@ -71,7 +71,7 @@ export const createSession = async (given: SessionOptions): Promise<Session> => 
   });
 };
 
-/** `id` in full; `findSession` knows shorter ones. */
+/** `id` is the full id; `findSession` finds it from a shorter one. */
 export const resumeSession = async (id: string, given: SessionOptions): Promise<Session> => {
   const options = await located(resolveOptions(given));
   const { journal, replayed } = await openJournal(sessionStore(options), id);
@@ -92,7 +92,7 @@ export const resumeSession = async (id: string, given: SessionOptions): Promise<
   });
 };
 
-/** Where the engine of a session was last; undefined where nobody noted it. */
+/** The last address of a session's engine, if it was noted. */
 export const addressIn = ({ state, opened }: Pick<Replayed, "state" | "opened">): string | undefined => {
   const moved = state.get(ADDRESS_SLOT);
   return typeof moved === "string" ? moved : opened?.address;
@@ -120,7 +120,7 @@ const closingOnFailure = async (opened: Closing, open: () => Promise<Session>): 
   }
 };
 
-/** Rendered once: what stands here is sent with every request of the epoch. */
+/** Rendered once, and sent with every request of the epoch. */
 const headOf = (options: ResolvedOptions, { specs }: Registry, { id }: Pick<JournalWriter, "id">): Head => {
   const { model, engine, appendSystemPrompt: append } = options;
   const forks = options.forks !== "off";
@@ -132,7 +132,7 @@ const headOf = (options: ResolvedOptions, { specs }: Registry, { id }: Pick<Jour
   };
 };
 
-/** How its provider spelled it says nothing to another. */
+/** Drops the provider's own spelling, which means nothing to another provider. */
 const withoutSpelling = (block: Block): Block => {
   if (!("raw" in block)) return block;
   const { raw: _raw, ...plain } = block;
@@ -143,7 +143,7 @@ type Switch = { readonly model: string; readonly protocol: Protocol; readonly ca
 
 const ITS_OWN: readonly Block["type"][] = ["thinking", "redacted_thinking", "provider"];
 
-/** Another model reads nothing of this one's cache, and takes back none of its thinking nor what only it understands. */
+/** Another model cannot read this one's cache, and accepts neither its thinking nor blocks that only it understands. */
 const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messages: readonly Message[]): void => {
   const kept = messages.flatMap((message): readonly Message[] => {
     const content = message.content.filter(({ type }) => !ITS_OWN.includes(type)).map(withoutSpelling);
@@ -154,7 +154,7 @@ const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messa
   line.startEpoch("model", { head: { ...head, model, settings }, protocol, messages: kept });
 };
 
-/** Asked before anything is made or opened. */
+/** Checked before anything is created or opened. */
 const mustBePriced = (model: string, { limits, settings }: Pick<ResolvedOptions, "limits" | "settings">): void => {
   const { speed } = settings;
   const facts = modelFacts(model);
@@ -248,8 +248,8 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   return new Session({ ...{ options, agent, journal, engines, stored, hub, extensions, questions }, ...beside });
 };
 
-/** A call that waited for its agent when the process died: where that had ended and nobody announces it, what it reported
- *  is the answer. */
+/** A call waited for its agent when the process died. If the agent had ended and its end is not announced otherwise, its
+ *  report is the answer. */
 const answeredByTasks = (replayed: Replayed): Replayed => {
   const { state, notices, openCalls } = replayed;
   const isUntold = ({ id }: Task): boolean => !notices.some(({ source }) => source === id);
@@ -269,7 +269,7 @@ const answeredByTasks = (replayed: Replayed): Replayed => {
   return { ...replayed, openCalls: answered };
 };
 
-/** By the main line and by every task that it has started. */
+/** What the main line and all its tasks have spent. */
 const spentIn = ({ usage, usd, state }: Replayed): Spent => {
   const tasks = tasksIn(state).flatMap(({ spent }) => spent ?? []);
   return {

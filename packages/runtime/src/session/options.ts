@@ -22,8 +22,8 @@ export type Permissions = {
   /** Answers questions. `attached`: they wait until somebody answers through a control of the session. Default: nobody
    *  does, and what would be asked is denied with the missing rule named. */
   readonly ask?: Ask | "attached";
-  /** Somebody said how calls are to be judged, so forks may run with nobody to ask. Default: whether `allow`, `deny` or
-   *  `mode` is given. */
+  /** A permission policy was stated, so forks may run with nobody to ask. Default: whether `allow`, `deny` or `mode` is
+   *  given. */
   readonly stated?: boolean;
   /** Keeps a rule of the answer "always" beyond this session. Default: it holds for this session. */
   readonly remember?: (rule: string) => Promise<void>;
@@ -49,12 +49,12 @@ export type SessionOptions = {
   readonly appendSystemPrompt?: string;
   /** Tokens that fit into the model's window. Default: the engine's, else what its vendor publishes, else 200,000. */
   readonly window?: number;
-  /** The share of the window at which the conversation is summed up. Default: 0.8; 1 or more: never. */
+  /** The share of the window at which the conversation is compacted. Default: 0.8; 1 or more: never. */
   readonly compactAt?: number;
   /** Where journals are kept. Default: the user's state folder. */
   readonly state?: string;
   readonly home?: string;
-  /** What approved commands see of the environment; keys of providers are taken out. Default: the process's. */
+  /** The environment of approved commands; provider keys are removed. Default: the process's. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly clock?: Clock;
   readonly ids?: Ids;
@@ -97,7 +97,7 @@ type Filled =
 export type ResolvedOptions = Omit<SessionOptions, Filled | "permissions"> &
   Required<Pick<SessionOptions, Filled>> & {
     readonly permissions: ResolvedPermissions;
-    /** What the environment says and nobody understands. */
+    /** Notices about environment variables with unknown values. */
     readonly notices: readonly string[];
   };
 
@@ -149,7 +149,7 @@ export const resolveOptions = (options: SessionOptions): ResolvedOptions => {
   };
 };
 
-/** A caller's own clock stands still where it would go back. */
+/** A caller's own clock stands still when it would go back. */
 const steady = (clock: Clock | undefined): Clock =>
   clock
     ? { ...clock, now: steadyNow({ wall: clock.now, ticks: () => 0 }) }
@@ -187,7 +187,7 @@ const filledPermissions = (permissions: Permissions, place: Place): ResolvedPerm
   return { ...rest, ...asking, policy, stated, mode: mode ?? policy.mode };
 };
 
-/** Until somebody who is attached has answered: then the question is taken back from here. */
+/** Waits until an attached client has answered; then the question is withdrawn here. */
 const waitsForAttached: Ask = (_question, signal) =>
   new Promise((resolve) => {
     const gone = (): void => resolve({ kind: "deny" });
@@ -213,11 +213,11 @@ const policyOf = ({ allow = [], deny = [] }: Permissions, { home, cwd, tools }: 
 export type ClockSources = {
   /** Milliseconds since 1970; may be set back. */
   readonly wall: () => number;
-  /** Milliseconds that only grow: how long a time that the wall clock lost has taken. */
+  /** Milliseconds that only grow, to measure a time during which the wall clock was set back. */
   readonly ticks: () => number;
 };
 
-/** Gives milliseconds since 1970, ahead of the wall clock by as much as that was set back. */
+/** Milliseconds since 1970, ahead of the wall clock by as much as that was set back. */
 export const steadyNow = ({ wall, ticks }: ClockSources): (() => number) => {
   const last = { wall: wall(), ticks: ticks(), now: Number.NEGATIVE_INFINITY };
   last.now = last.wall;

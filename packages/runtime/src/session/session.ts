@@ -30,7 +30,7 @@ import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange, endsExchange } from "./event-hub.ts";
 import { checkExchangeLimits, type ResolvedOptions, type SessionLimits } from "./options.ts";
 
-/** What a session is composed of; made in open.ts. */
+/** What a session is composed of, in open.ts. */
 export type SessionParts = Pick<
   Background,
   "host" | "runs" | "table" | "slot" | "keepAlive" | "isolated" | "inbox" | "taskTools"
@@ -48,8 +48,8 @@ export type SessionParts = Pick<
 export type PromptOptions = {
   readonly signal?: AbortSignal; // ends this exchange only
   readonly limits?: Pick<SessionLimits, "maxTurns" | "ms">; // default: the session's
-  /** "leave": the exchange ends when the model is done, whatever still runs; the session then goes on by itself when it
-   *  has to hear of something. Default: wait, until all that it started has reported. */
+  /** "leave": the exchange ends when the model is done, whatever still runs; the session then continues by itself when it is
+   *  notified. Default: wait, until everything that it started has reported. */
   readonly tasks?: "wait" | "leave";
 };
 
@@ -62,7 +62,7 @@ export class Session implements AsyncDisposable {
   #closed: Promise<void> | undefined;
   readonly #closing = new AbortController();
   #isWatching = false;
-  /** The exchange that was begun by what its tasks had to tell. */
+  /** The exchange that a notification of its tasks began. */
   #woken: Promise<unknown> | undefined;
   #exchanging: RunningExchange | undefined;
 
@@ -80,7 +80,7 @@ export class Session implements AsyncDisposable {
   get spent(): Spent {
     return this.#parts.agent.account.spent;
   }
-  /** What was started beside the conversation. */
+  /** What was started in the background. */
   get tasks(): readonly Task[] {
     return this.#parts.table.all;
   }
@@ -88,7 +88,7 @@ export class Session implements AsyncDisposable {
     return this.#parts.agent.world.todos;
   }
 
-  /** Takes effect from the next call on; the model is told at the next boundary. */
+  /** Takes effect with the next call; the model is told at the next boundary. */
   setMode(mode: Mode): void {
     const { agent, hub } = this.#parts;
     const { guard } = agent;
@@ -98,12 +98,12 @@ export class Session implements AsyncDisposable {
     hub.emit({ type: "mode_changed", from, to: mode });
   }
 
-  /** Everything that happens from now on. */
+  /** All events from now on. */
   events(): EventReader {
     return this.#parts.hub.read();
   }
 
-  /** For whoever is attached: a terminal, another process, a page. Any number may be. */
+  /** For attached clients: a terminal, another process, a page. Any number may attach. */
   control(): SessionControl {
     return createControl(
       {
@@ -135,12 +135,12 @@ export class Session implements AsyncDisposable {
     return new Exchange(events, result, (reason) => stop.abort(reason));
   }
 
-  /** What a fork would inherit now: the conversation as it was after its last answer. */
+  /** What a fork would inherit now: the conversation after its last answer. */
   get snapshot(): CacheSafeParams | undefined {
     return this.#parts.slot.get();
   }
 
-  /** A child that knows this conversation, works beside it and shares its cache. The conversation does not hear of it,
+  /** A child that knows this conversation, works in parallel and shares its cache. The conversation is not told about it
    *  unless it is moved to the background. */
   fork(options: ForkOptions): ForkHandle {
     this.#mustBeOpen();
@@ -152,37 +152,37 @@ export class Session implements AsyncDisposable {
     return this.#parts.isolated.open();
   }
 
-  /** Brings the work of children in worktrees back into the checkout, one after another. */
+  /** Merges the work of children in worktrees into the checkout, one after another. */
   async merge(tasks: readonly string[], options: MergeBackOptions = {}): Promise<readonly MergeOutcome[]> {
     this.#mustBeOpen();
     const { host, runs } = this.#parts;
     return mergeBack(await this.worktrees(), tasks, { ...options, waking: { host, runs } });
   }
 
-  /** Takes back the last merges: so many, or all of the last command. */
+  /** Undoes the last merges: so many, or all of the last command. */
   async undoMerge(which: number | "group" = 1): Promise<readonly UndoResult[]> {
     return (await this.worktrees()).undo(which);
   }
 
-  /** Children that share all but their last block. They are started together, and in the order that costs least. */
+  /** Children that share everything but their last block. They are started together, in the cheapest order. */
   forkAll(list: readonly ForkOptions[]): readonly ForkHandle[] {
     this.#mustBeOpen();
     return this.#parts.host.forkAll(list);
   }
 
-  /** Whoever waits for this task, or for any, goes on; the task does too, and its end is told to the conversation. */
+  /** Whoever waits for this task, or for any, continues, and so does the task. The conversation is notified of its end. */
   background(taskId?: string): void {
     this.#parts.host.background(taskId);
   }
 
-  /** Ends a task; what it has done until then is kept. */
+  /** Stops a task. What it has done so far is kept. */
   async stopTask(taskId: string): Promise<Task> {
     this.#mustHave(taskId);
     await this.#parts.host.stop(taskId);
     return this.#mustHave(taskId);
   }
 
-  /** Goes on with a task that has ended, from its journal, and resolves with how it ended this time. */
+  /** Resumes a task that has ended, from its journal, and resolves when it has ended again. */
   async resumeTask(
     taskId: string,
     how: Pick<ForkOptions, "filter"> & { readonly message?: string } = {},
@@ -196,7 +196,7 @@ export class Session implements AsyncDisposable {
     return this.#mustHave(taskId);
   }
 
-  /** Sums the conversation up now and goes on from the summary. */
+  /** Compacts the conversation now. */
   async compact(focus?: string): Promise<CompactionResult> {
     const before = this.#mustBeFree();
     return this.#alone(async () => {
@@ -205,7 +205,7 @@ export class Session implements AsyncDisposable {
     });
   }
 
-  /** Ends what runs and gives everything back; a second time it does nothing. */
+  /** Stops what runs and releases everything. A second call is a no-op. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -241,7 +241,8 @@ export class Session implements AsyncDisposable {
     return task;
   }
 
-  /** Gives what has to be waited for: where it woke by itself, nobody can know of that exchange. */
+  /** Returns what the next exchange has to wait for: an exchange that the session began by itself, of which the caller cannot
+   *  know. */
   #mustBeFree(): Promise<unknown> | undefined {
     this.#mustBeOpen();
     if (this.#running === this.#woken) return this.#running;
@@ -257,8 +258,8 @@ export class Session implements AsyncDisposable {
     this.#exchanging = exchanging;
   }
 
-  /** Whoever learns that it is over, by its outcome or by its last event, can begin the next; another may have been let
-   *  wait for it, and is not over then. */
+  /** Whoever sees the end, by the outcome or by the last event, can begin the next exchange. If another one already waits for
+   *  it, that one counts as running. */
   #alone<T>(work: (done: () => void) => Promise<T>): Promise<T> {
     const done = (): void => {
       if (this.#running === running) this.#running = undefined;
@@ -269,7 +270,7 @@ export class Session implements AsyncDisposable {
     return working;
   }
 
-  /** Without a prompt it goes on with what its tasks have to tell. */
+  /** Without a prompt it continues with the notices of its tasks. */
   async #exchange(
     prompt: Prompt | undefined,
     { signal, stop, done, limits, tasks = "wait" }: Exchanging,
@@ -323,7 +324,7 @@ export class Session implements AsyncDisposable {
     return { ...result, ...spentSince(before, run.account.spent) }; // what children spent while it waited counts too
   }
 
-  /** With nobody to say more, an exchange goes on until all that it started has reported. */
+  /** The exchange continues until everything that it started has reported. */
   async #withTasks(first: ExchangeResult, run: AgentRun, signal: AbortSignal): Promise<ExchangeResult> {
     const { agent, runs } = this.#parts;
     let result = first;
@@ -340,7 +341,7 @@ export class Session implements AsyncDisposable {
       result = { ...next, reason, text: said, turns: result.turns + next.turns };
     }
     if (!signal.aborted) return result;
-    // Nothing goes on behind the back of whoever interrupted; what a program started beside it is not concerned.
+    // After an interrupt nothing continues unnoticed, except what a program started by itself.
     await runs.whenEnded(
       runs.ids.filter((id) => runs.find(id)?.signal.aborted),
       "all",
@@ -348,7 +349,7 @@ export class Session implements AsyncDisposable {
     return result.end === "done" ? { ...result, end: "aborted", reason: "interrupted" } : result;
   }
 
-  /** Waits until the model has to hear of something, with its cache entry held meanwhile. */
+  /** Waits until the model must be notified, and keeps its cache entry alive meanwhile. */
   async #mustGoOn(signal: AbortSignal): Promise<boolean> {
     const { host, keepAlive } = this.#parts;
     const waiting = new AbortController();
@@ -361,7 +362,7 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  /** An idle session hears of its tasks by itself. */
+  /** An idle session continues by itself when a task has ended. */
   async #watchTasks(): Promise<void> {
     if (this.#isWatching) return;
     this.#isWatching = true;
@@ -398,7 +399,7 @@ export class Session implements AsyncDisposable {
 type Exchanging = PromptOptions & { readonly stop: AbortSignal; readonly done: () => void };
 type Conversing = { readonly run: AgentRun; readonly tasks: "wait" | "leave" };
 
-/** What ended because its time was up was not interrupted by anybody. */
+/** An exchange that ended because its time was up was not interrupted by anybody. */
 const timed = (result: ExchangeResult, timer: AbortSignal | undefined): ExchangeResult =>
   result.end === "aborted" && timer?.aborted
     ? { ...result, end: "out-of-time", reason: "the time limit is reached" }
