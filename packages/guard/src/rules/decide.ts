@@ -4,7 +4,7 @@
  *  Elsewhere: what rules mean (rules.ts), which apply (policy.ts), what a command does (bash/), who is asked (../tasks). */
 
 import { type ClassifyOptions, opensNoFile, type Verdict } from "../bash/index.ts";
-import { isPseudoPath, mayContainSecrets, partsBelow, protectedName } from "../paths/index.ts";
+import { isPseudoPath, mayContainSecrets, partsBelow, protectedAtHome, protectedName } from "../paths/index.ts";
 import { ruleName, type Target, targetOf, toolNamed } from "./arguments.ts";
 import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
 import { type Decision, onlyReads, type ToolCall } from "./call.ts";
@@ -299,7 +299,20 @@ const byProtection = (question: Question): Decision | undefined => {
     const reason = protectedName(namesBelow(names, roots) ?? names);
     if (reason !== undefined) return ask(question, reason, false);
   }
-  return undefined;
+  const atHome = matters
+    .flatMap(namesOf)
+    .map((names) => hiddenAtHome(names, context))
+    .find((reason) => reason !== undefined);
+  return atHome === undefined ? undefined : ask(question, atHome, false);
+};
+
+/** Where the workspace is a home folder, or holds one: a project in it has hidden names of its own. */
+const hiddenAtHome = (names: readonly string[], context: GuardContext): string | undefined => {
+  const roots = [...context.roots, ...context.policy.directories];
+  const root = roots.find((one) => namesBelow(names, [one]) !== undefined);
+  const home = root === undefined ? undefined : homesOf(context).find((one) => `${one}/`.startsWith(`${root}/`));
+  const below = home === undefined ? undefined : namesBelow(names, [home]);
+  return below === undefined ? undefined : protectedAtHome(below);
 };
 
 /** The home folder under all its names. */

@@ -347,3 +347,27 @@ test("what follows an allowed command is no option by which its program runs or 
     [],
   );
 });
+
+test("where the workspace is a home folder, hidden names of programs are asked about, and those of projects are not", () => {
+  const kindOf = (path: string, around: { readonly roots: readonly string[]; readonly home: string }): string =>
+    decide(
+      { tool: "Write", args: { file_path: path, content: "" } },
+      contextOf({}, { ...around, mode: "accept-edits" }),
+    ).kind;
+  const athome = { roots: ["/data/ann"], home: "/data/ann" };
+  const asked = [
+    ".oh-my-zsh/custom/x.zsh",
+    ".nvm/nvm.sh",
+    ".asdfrc",
+    ".mailcap",
+    ".config/mpv/scripts/x.lua",
+    ".TIGRC",
+  ];
+  for (const name of [...asked, ".local/lib/python3.11/site-packages/x.pth"])
+    assert.equal(kindOf(`/data/ann/${name}`, athome), "ask", name);
+  for (const name of [".gitignore", ".eslintrc.json", ".github/workflows/ci.yml", "src/.hidden", "notes.md"])
+    assert.equal(kindOf(`/data/ann/${name}`, athome), "allow", name);
+  // A project in a hidden folder, and a workspace around the home folder.
+  assert.equal(kindOf("/data/ann/.dotfiles/x", { roots: ["/data/ann/.dotfiles"], home: "/data/ann" }), "allow");
+  assert.equal(kindOf("/data/ann/.asdfrc", { roots: ["/data"], home: "/data/ann" }), "ask");
+});
