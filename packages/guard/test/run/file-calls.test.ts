@@ -111,7 +111,7 @@ test("a repository without .git is neither changed nor put together piece by pie
     judge(root, "Write", { file_path: place.at(name), content: "x" });
   for (const name of ["bare/config", "bare/HEAD", "bare/hooks/post-checkout", "bare/info/attributes"])
     for (const judge of [check, perform])
-      assert.match((await write(judge, name)).reason, /takes its folder for a repo/);
+      assert.match((await write(judge, name)).reason, /treats its folder as a repo/);
   assert.deepEqual(treeOf(place.path), before);
   assert.equal((await write(perform, "bare/notes.md")).allowed, true);
   assert.equal((await write(perform, "made/HEAD")).allowed, true);
