@@ -1,5 +1,5 @@
-/** Texts inside a command that somebody else reads: a shell, or a program with a language of its own.
- *  Invariant: errs towards "could be read"; words of programs that take plain data are no texts.
+/** Texts inside a command that another program parses: a shell, or a program with a language of its own.
+ *  Invariant: errs towards "could be parsed"; words of programs that take plain data do not count.
  *  Elsewhere: what such a text could run (programs-with-programs.ts), which files it names (touched.ts). */
 
 import { commandPlaces, isShell, isWrapper, programOf, takesPlainData } from "./programs-with-programs.ts";
@@ -8,17 +8,17 @@ import { COMPUTED, type ShellCommand, type ShellWord } from "./shell-words.ts";
 export type InnerTexts = {
   /** For a shell. */
   readonly texts: readonly string[];
-  /** Perhaps for a shell: what is glued to an option. Where it does not parse, it was none. */
+  /** Possibly for a shell: text attached to an option. If it does not parse, it was not for a shell. */
   readonly glued: readonly string[];
   /** Single words of texts in other languages, which may be paths. */
   readonly loose: readonly string[];
-  /** A shell is given commands that are nowhere to be seen. */
+  /** A shell receives commands that are not visible here. */
   readonly isUnseen: boolean;
 };
 
 const NONE: InnerTexts = { texts: [], glued: [], loose: [], isUnseen: false };
 
-/** Where no command is expected, `bash` is a word like any other, unless it is given a text with `-c`. */
+/** Where no command is expected, `bash` is an ordinary word, unless it gets a text with `-c`. */
 const isGivenText = (word: ShellWord, next: ShellWord | undefined): boolean =>
   /sh$/.test(programOf(word)) && isShell(programOf(word)) && /^-\w*c/.test(next?.text ?? "");
 
@@ -38,7 +38,7 @@ export const innerTexts = (command: ShellCommand): InnerTexts => {
   const texts = [...words.slice(1).map(({ text }) => text), ...given].filter(isText);
   if (shell === -1) {
     const glued = words.some((word) => isWrapper(programOf(word))) ? texts.flatMap(gluedTexts) : [];
-    // What find compares with names is no file of its own.
+    // What find compares with names is not a file itself.
     const loose = programOf(head) === "find" ? [] : texts.flatMap(looseWords);
     return { texts: [], glued, loose, isUnseen: false };
   }

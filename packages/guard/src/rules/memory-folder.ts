@@ -1,6 +1,6 @@
 /** A filter for runs that may write in one folder only.
- *  Invariant: the folder is looked up when the filter is made: by a link it is what the link leads to, a missing one is an
- *  error then, and one that was put in its place later is not written to.
+ *  Invariant: the folder is looked up when the filter is created: a link stands for its target, a missing folder is an error, and
+ *  a folder that later takes its place is not written to.
  *  Elsewhere: judging calls (filters.ts), comparing before and after (../session), holding files (../files). */
 
 import { type BigIntStats, realpathSync, statSync } from "node:fs";
@@ -20,8 +20,8 @@ const lookedUp = (name: string): { readonly path: string; readonly stats: BigInt
   }
 };
 
-/** Reading tools, commands that only read, and Write and Edit inside one folder. `folder`: its absolute name, or several
- *  that lead to the same. Throws where there is none. */
+/** Allows reading tools, read-only commands, and Write and Edit inside one folder. `folder`: its absolute path, or several
+ *  that lead to the same folder. Throws if it does not exist. */
 export const memoryOnly = (folder: string | readonly string[]): ToolFilter => {
   const given = (typeof folder === "string" ? [folder] : folder).map((name) => {
     const judged = judgePath(name);
@@ -31,14 +31,14 @@ export const memoryOnly = (folder: string | readonly string[]): ToolFilter => {
   const [first] = given;
   if (first === undefined) throw new Error("a memory folder needs a name");
   const { path, stats } = lookedUp(first);
-  if (!stats.isDirectory()) throw cannot(first, "it is no folder");
-  if (path === "/") throw cannot(first, "it holds everything");
+  if (!stats.isDirectory()) throw cannot(first, "it is not a folder");
+  if (path === "/") throw cannot(first, "it is the root of the file system");
   for (const other of given.slice(1)) if (lookedUp(other).path !== path) throw cannot(other, `it is not ${path}`);
   const problem = (): string | undefined => {
     try {
       const now = lookedUp(first);
       const isSame = now.path === path && now.stats.dev === stats.dev && now.stats.ino === stats.ino;
-      return isSame ? undefined : `the memory folder ${first} was replaced since this run was given it`;
+      return isSame ? undefined : `the memory folder ${first} was replaced since this run started`;
     } catch {
       return `the memory folder ${first} is gone`;
     }

@@ -1,7 +1,7 @@
-/** What rules mean for somebody who works in a copy of the folder that they were written for.
- *  Invariant: nothing is loosened: what is allowed or asked in the folder is so in the copy, what is denied is denied in
- *  both, and the folder itself is closed.
- *  Elsewhere: what a rule covers (rules.ts), who works in a copy (../session). */
+/** What do rules mean for an agent that works in a worktree of the folder they were written for?
+ *  Invariant: nothing is loosened. What is allowed or asked in the folder is so in the worktree, what is denied is denied in both,
+ *  and the folder itself is closed.
+ *  Elsewhere: what a rule covers (rules.ts), who works in a worktree (../session). */
 
 import { type Move, movedPattern } from "./path-rules.ts";
 import type { Policy } from "./policy.ts";
@@ -18,20 +18,20 @@ export const movedPolicy = (policy: Policy, move: Move): Policy => {
   };
 };
 
-/** A rule, and what it means in the copy. */
+/** A rule, and what it means in the worktree. */
 export const inBoth = (rule: Rule, move: Move): readonly Rule[] => {
   const { form } = rule;
   const pattern = form.kind === "path" ? movedPattern(form.pattern, move) : undefined;
   return form.kind === "path" && pattern ? [rule, { ...rule, form: { ...form, pattern } }] : [rule];
 };
 
-/** A path in the folder, in the copy; any other as it is. */
+/** A path in the folder becomes the path in the worktree; any other path stays as it is. */
 export const movedPath = (path: string, { from, to }: Move): string => {
   if (path === from) return to;
   return path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
 };
 
-/** Checkouts of one repository share its stash: what is put there, or taken from it, is the parent's too. */
+/** Worktrees of one repository share its stash, so changing it would affect the parent too. */
 const STASH =
   "the stash is shared with your parent's checkout; leave your work where it is, it is committed when you end";
 
@@ -49,5 +49,5 @@ const closed = ({ from, to }: Move): readonly Rule[] => {
   });
 };
 
-/** A folder whose name has signs of a pattern is not one. */
+/** Escapes a folder's name, so that it is not read as a pattern. */
 const escaped = (path: string): string => path.replace(/[*?[\]{}!@+()]/g, "?");

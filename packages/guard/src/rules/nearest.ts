@@ -1,8 +1,8 @@
-/** What did somebody who mistyped a name mean? Elsewhere: where it is asked (settings.ts, rules.ts). */
+/** Which name did the user mean who mistyped one? Elsewhere: who asks (settings.ts, rules.ts). */
 
 const FARTHEST = 3;
 
-/** The known name with the fewest changed letters, or undefined where nothing is near. */
+/** The known name with the fewest changed letters, or undefined if none is close. */
 export const nearest = (name: string, known: readonly string[]): string | undefined => {
   const wanted = name.toLowerCase();
   const [best] = known

@@ -1,14 +1,13 @@
-/** What should a person know before saying yes to a command? One line for each thing that is hard to undo.
- *  Invariant: apart from the verdict, which never depends on it; text that a command only prints or searches gives no
- *  note.
- *  Elsewhere: whether it may run (decide.ts), reading the text (shell-words.ts). */
+/** What should a person know before approving a command? One line for each effect that is hard to undo.
+ *  Invariant: the verdict never depends on it. Text that a command only prints or searches gives no note.
+ *  Elsewhere: whether it may run (decide.ts), parsing the text (shell-words.ts). */
 
 import { judgePath, partsBelow, protectedName } from "../paths/index.ts";
 import { commandsIn, isShell, programOf, type RunCommand } from "./programs-with-programs.ts";
 import { COMPUTED, readShell, type ShellWord } from "./shell-words.ts";
 
 export type NotesPlace = {
-  /** The workspace folders, absolute; without them only relative paths count as inside. */
+  /** The workspace folders, absolute. Without them, only relative paths count as inside. */
   readonly roots?: readonly string[];
 };
 
@@ -16,7 +15,7 @@ type Said = {
   readonly program: string;
   readonly args: readonly ShellWord[];
   readonly texts: readonly string[];
-  /** One of the letters in a cluster of short options, or one of the long ones (also cut short). */
+  /** Whether one of the letters is in a group of short options, or one of the long options is given, also abbreviated. */
   readonly has: (letters: string, ...long: readonly string[]) => boolean;
   readonly run: RunCommand;
   readonly place: NotesPlace;
@@ -173,7 +172,7 @@ const dropsData: Note = ({ program, texts, run }) => {
   return /\bdelete\s+from\s+\S+\s*(?:;|$)/im.test(sql) ? "deletes every row of a table" : undefined;
 };
 
-/** The first words of commands that reach past this machine's files, and what they do. */
+/** The first words of commands that affect more than this machine's files, and what they do. */
 const FAR: readonly (readonly [string, string])[] = [
   ["docker system prune", "deletes containers, images or volumes"],
   ["docker volume rm", "deletes containers, images or volumes"],

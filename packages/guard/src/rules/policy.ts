@@ -1,6 +1,7 @@
-/** Which rules count: the settings of all layers as one policy.
- *  Invariant: every layer may tighten; only the user's own settings and the command line may allow, choose a mode, add
- *  folders or read-only programs. A project's rule allows only where a person accepted this very rule. The order of layers never decides between deny, ask and allow.
+/** Which rules apply? Merges the settings of all layers into one policy.
+ *  Invariant: every layer may tighten; only the user's own settings and the command line may allow, choose a mode, add folders or
+ *  read-only programs. A project's rule allows only if the user accepted exactly this rule. The order of layers never decides
+ *  between deny, ask and allow.
  *  Elsewhere: reading one layer (settings.ts), the answer for a call (decide.ts). */
 
 import type { PlanRule } from "../bash/index.ts";
@@ -11,21 +12,20 @@ import type { ForkRules, WorktreeRules, WrittenServers } from "./settings-file.t
 export type Layer = "user" | "project" | "local" | "command-line";
 export type SandboxMode = "off" | "auto" | "required";
 
-/** default: ask before changes. accept-edits: files inside the workspace may change unasked. plan: only reading.
- *  bubble: a fork's mode, its questions go to the parent. bypass: nothing is asked but what rules and protected names
- *  demand. */
+/** default: ask before changes. accept-edits: files inside the workspace may change without asking. plan: only reading.
+ *  bubble: a fork's mode; its questions go to the parent. bypass: asks only where rules and protected names demand it. */
 export type Mode = "default" | "accept-edits" | "plan" | "bubble" | "bypass";
 
 export type ReadOnlyProgram = {
   readonly name: string;
-  /** The first arguments; without them any. */
+  /** The required first arguments; if missing, any arguments. */
   readonly args?: readonly string[];
 };
 
 export type LayerSettings = {
   readonly layer: Layer;
   readonly rules: readonly Rule[];
-  /** Of a project: rules that would allow, and those of them that the person accepted when the folder was trusted. */
+  /** Of a project: rules that would allow, and those that the user accepted when trusting the folder. */
   readonly offered?: readonly Rule[];
   readonly accepted?: readonly Rule[];
   readonly mode?: Mode;
@@ -34,11 +34,11 @@ export type LayerSettings = {
   readonly sandbox?: SandboxMode;
   readonly forks?: ForkRules;
   readonly worktrees?: WorktreeRules;
-  /** Tool servers that it names; no part of the policy. */
+  /** Tool servers that it names; not part of the policy. */
   readonly servers?: WrittenServers;
-  /** Modules that it names, as paths from the file; no part of the policy. */
+  /** Modules that it names, as paths relative to the file; not part of the policy. */
   readonly extensions?: readonly string[];
-  /** What the file says that its layer may not decide, and that is left out. */
+  /** Settings that the file's layer may not decide, and that are skipped. */
   readonly notices: readonly string[];
 };
 
@@ -47,20 +47,20 @@ export type Policy = {
   readonly ask: readonly Rule[];
   readonly deny: readonly Rule[];
   readonly mode: Mode;
-  /** Folders beside the workspace that count as part of it. */
+  /** Additional folders that count as part of the workspace. */
   readonly directories: readonly string[];
   readonly readOnlyPrograms: readonly ReadOnlyProgram[];
   readonly sandbox: SandboxMode;
-  /** How agents may be started; what is not said is left to the session. */
+  /** How agents may be started; the session decides what is not set. */
   readonly forks: ForkRules;
-  /** How agents get copies of the checkout, and how their work comes back. */
+  /** How agents get worktrees, and how their work is merged. */
   readonly worktrees: WorktreeRules;
   readonly notices: readonly string[];
 };
 
 export const mayLoosen = (layer: Layer): boolean => layer === "user" || layer === "command-line";
 
-/** What a project's rules that allow come to: those that were accepted, and a notice of the others. */
+/** The accepted allow rules of a project, and a notice about the others. */
 export const acceptedRules = (
   offered: readonly Rule[],
   { name, accepts = () => false }: { readonly name: string; readonly accepts?: (rule: string) => boolean },
@@ -77,7 +77,7 @@ export const acceptedRules = (
 
 const STRICTNESS: readonly SandboxMode[] = ["off", "auto", "required"];
 
-/** The stricter of two, so that a project can demand a sandbox and never lift one. */
+/** The stricter of two modes, so that a project can require a sandbox and never disable one. */
 const stricter = (one: SandboxMode, other: SandboxMode): SandboxMode =>
   STRICTNESS.indexOf(one) >= STRICTNESS.indexOf(other) ? one : other;
 
@@ -87,7 +87,7 @@ export const mergeLayers = (layers: readonly LayerSettings[]): Policy => {
     ...layer.rules.filter(({ list }) => list !== "allow" || mayLoosen(layer.layer)),
     ...(layer.accepted ?? []),
   ]);
-  // The command line is said last, so it wins over the user's file.
+  // The command line comes last, so it overrides the user's file.
   const chosen = <T>(pick: (layer: LayerSettings) => T | undefined): T | undefined =>
     own
       .toSorted((a, b) => Number(a.layer === "command-line") - Number(b.layer === "command-line"))
@@ -108,7 +108,7 @@ export const mergeLayers = (layers: readonly LayerSettings[]): Policy => {
   };
 };
 
-/** What the user and the command line say comes first, so that a project's tightening holds for both. */
+/** The user's settings and the command line come first, so that a project's restrictions apply to both. */
 const RANK: readonly Layer[] = ["user", "command-line", "project", "local"];
 
 const forkRules = (layers: readonly LayerSettings[]): ForkRules => {

@@ -1,6 +1,6 @@
-/** Which programs run other programs: where in a command could another command start?
+/** Which programs run other programs? Where in a command could another command start?
  *  Invariant: the answer errs towards "could"; only programs known to take plain data end the search.
- *  Elsewhere: reading the text (shell-words.ts), comparing with a rule (bash-rules.ts). */
+ *  Elsewhere: parsing the text (shell-words.ts), comparing with a rule (bash-rules.ts). */
 
 import { COMPUTED, couldBe, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
 import {
@@ -24,10 +24,10 @@ export type Starts =
 
 const SHELLS = new Set("sh bash zsh dash ksh ash fish csh tcsh eval source . trap mksh rbash".split(" "));
 
-/** Those that run their arguments and read nothing. */
+/** Programs that run their arguments and read no input. */
 const RUNS_ARGUMENTS = new Set([".", "source", "eval", "trap"]);
 
-/** Their first word that is no option, number or variable is the command they run. */
+/** Wrappers: their first word that is not an option, number or variable is the command they run. */
 const WRAPPERS = new Set(
   (
     "sudo doas su env command builtin exec nohup setsid nice ionice chrt timeout time stdbuf xargs parallel watch " +
@@ -36,7 +36,7 @@ const WRAPPERS = new Set(
   ).split(" "),
 );
 
-/** Their arguments are text, names or files, and nothing of it is ever run. */
+/** Their arguments are text, names or files, and are never run. */
 const CONSUMERS = new Set(
   (
     "echo printf cat head tail wc uniq cut tr grep egrep fgrep ls stat file du df tree jq pwd cd mkdir rmdir rm mv cp " +
@@ -60,7 +60,7 @@ const DATA_SUBCOMMANDS: Readonly<Record<string, ReadonlySet<string>>> = {
   docker: new Set("ps images logs rm rmi stop start restart pull inspect kill".split(" ")),
 };
 
-/** Options (long ones also cut short) and addresses by which otherwise plain programs start another one. */
+/** Options (long ones also abbreviated) and addresses that make otherwise plain programs start another one. */
 const RUNNING_WORD = /^(?:-c|-x|-O|-u|--up|--rec|--ex|--op|--conf|--pre|--script)|::/;
 const COMMAND_OPTION = /^(?:-exec|-execdir|-ok|-okdir|-c|-e|-x|--exec|--command|--eval)$/;
 const DEEPEST = 8;
@@ -74,13 +74,13 @@ const isAssignment = ({ text }: ShellWord): boolean => /^\w+=/.test(text);
 const isNumber = ({ text }: ShellWord): boolean => /^[\d.]+[smhd]?$/.test(text);
 const isComputed = ({ text }: ShellWord): boolean => text.includes(COMPUTED);
 
-/** Does this program take the rest of its words as data? */
+/** Whether this program takes the rest of its words as data. */
 const consumes = (words: readonly ShellWord[], at: number): boolean => {
   const head = words[at];
   if (!head || isComputed(head)) return false;
   const program = programOf(head);
   const rest = words.slice(at + 1);
-  // The name of a variable, behind -v, may have an index that is computed.
+  // The variable name after -v may have an index, which bash evaluates.
   const indexes = /^(?:printf|test|\[)$/.test(program) && rest.some(({ text }) => /^-v/.test(text));
   if (CONSUMERS.has(program)) return !indexes;
   if (program === "command") return rest[0]?.text === "-v" || rest[0]?.text === "-V";
@@ -90,7 +90,7 @@ const consumes = (words: readonly ShellWord[], at: number): boolean => {
   return first !== undefined && !!subcommands?.has(first.text) && !rest.some(({ text }) => RUNNING_WORD.test(text));
 };
 
-/** Every place of a text where a command could start, texts inside words included. */
+/** Every position in a text where a command could start, including texts inside words. */
 export const startsIn = (reading: ShellReading): Starts => {
   const starts: Start[] = [];
   const problem = collect(reading, { starts, depth: 0 });
@@ -111,13 +111,13 @@ type Collection = {
   readonly isWritten?: true;
 };
 
-/** A text that stands as a word of another. */
+/** A text that is a word of another text. */
 const collectInner = (text: string, into: Collection): string | undefined =>
   collect(readShell(text, into.levels ?? NO_LEVELS), { ...into, depth: into.depth + 1 });
 
 const collect = (reading: ShellReading, into: Collection): string | undefined => {
   if (reading.kind === "unread") return reading.reason;
-  if (into.depth > DEEPEST) return "commands stand in commands too deeply";
+  if (into.depth > DEEPEST) return "commands are nested too deeply";
   if (reading.evaluatesUnseen && into.depth === 0) return UNSEEN;
   if (reading.evaluatesUnseen) into.starts.push({ words: ANY_COMMAND, at: 0 });
   const written = writtenIn(reading.commands, into.written);
@@ -139,7 +139,7 @@ const readerOf = (command: ShellCommand, written: Written): Reader => {
   return readerIn(command, words, { places: commandPlaces(words), written });
 };
 
-/** What is written out in commands, where one of them could take it for its program. */
+/** Text that appears in commands, if one of them could take it as its program. */
 export const readAsPrograms = (commands: readonly ShellCommand[]): readonly string[] => {
   const written = writtenIn(commands);
   const isRead = commands.some((command) => readerOf(command, written) !== "none");
@@ -194,11 +194,11 @@ const collectCopies = (words: readonly ShellWord[], { starts, written }: Collect
   }
 };
 
-/** Variables whose value some program runs as a text, whoever starts it. */
+/** Variables whose value some programs run as a command. */
 const RUN_BY_NAME =
   /(?:EDITOR|PAGER|COMMAND|_CMD|ASKPASS|WRAPPER|_RSH|_SSH)$|^(?:BROWSER|VISUAL|FCEDIT|LESSOPEN|LESSCLOSE|SHELL|GIT_EXTERNAL_DIFF|PS[0-4])$/;
 
-/** `GIT_EDITOR='git push' git commit`, `CC=rm make`: what a variable holds may be a command for whoever reads it. */
+/** `GIT_EDITOR='git push' git commit`, `CC=rm make`: a program may run the value of a variable as a command. */
 const collectSettings = ({ words, assigned }: ShellCommand, into: Collection): void => {
   const given = words.flatMap((word) => {
     const [, name = "", text = ""] = /^(\w+)=(.*)$/s.exec(word.text) ?? [];
@@ -206,7 +206,7 @@ const collectSettings = ({ words, assigned }: ShellCommand, into: Collection): v
   });
   for (const { name, value } of [...assigned, ...given]) {
     const isRun = RUN_BY_NAME.test(name);
-    // Set for nobody: what bash itself makes of it is seen where it is used.
+    // Set for no program; what bash does with it is visible where it is used.
     if (!isRun && (words.length === 0 || isComputed(value))) continue;
     into.starts.push({ words: [value], at: 0 });
     const text = value.text.replace(/^[|-]+/, "");
@@ -217,13 +217,13 @@ const collectSettings = ({ words, assigned }: ShellCommand, into: Collection): v
   }
 };
 
-/** Aliases let git do anything under any name. */
+/** With aliases, git can do anything under any name. */
 const givesGitNames = ({ words, assignments }: ShellCommand): boolean =>
   words.some((word) => programOf(word) === "git") &&
   (words.some(({ text }) => /^(?:--config-env=)?alias\./i.test(text)) ||
     assignments.some((name) => /^GIT_CONFIG/.test(name)));
 
-/** `alias g=git` and `hash -p /usr/bin/git g` let any program be run under any name. */
+/** `alias g=git` and `hash -p /usr/bin/git g` run a program under another name. */
 const givesNames = ([head, ...rest]: readonly ShellWord[]): boolean => {
   const program = head ? programOf(head) : "";
   if (program === "builtin" || program === "command") return givesNames(rest);
@@ -231,7 +231,7 @@ const givesNames = ([head, ...rest]: readonly ShellWord[]): boolean => {
   return program === "hash" && rest.some(({ text }) => /^-[a-z]*p|\0/.test(text));
 };
 
-/** `run-parts DIR` runs whatever stands there. */
+/** `run-parts DIR` runs every program in the folder. */
 const runsFolder = (words: readonly ShellWord[]): boolean => {
   const places = commandPlaces(words);
   return words.some((word, at) => places[at] === true && programOf(word) === "run-parts");
@@ -241,7 +241,7 @@ const runsFolder = (words: readonly ShellWord[]): boolean => {
 const evaluatesAny = ([head, ...rest]: readonly ShellWord[]): boolean =>
   head !== undefined && isComputed(head) && couldBe(programOf(head), "eval") && rest.some(isComputed);
 
-/** A text behind its option, as in `env -S'git push'`: the letters are the option's. To env, `\\_` is a blank. */
+/** A text attached to its option, as in `env -S'git push'`. To env, `\\_` is a blank. */
 const textsIn = (text: string): readonly string[] => {
   const texts = /^-[a-zA-Z]/.test(text) ? [text, ...[2, 3, 4].map((letters) => text.slice(letters))] : [text];
   return /\\[_cfnrtv]/.test(text) ? [...texts, ...texts.map((one) => one.replace(/\\[_cfnrtv]/g, " "))] : texts;
@@ -271,14 +271,14 @@ const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: 
 
 const MOST_DELIMITERS = 8;
 
-/** What stands between the signs that part `s/x/program/e`; any letter may be that sign. */
+/** The parts of `s/x/program/e`; any character may be the delimiter. */
 const collectSed = (text: string, into: Collection): void => {
   collectLoose(text, into);
   const signs = new Set([...text.matchAll(/s(\w)/g)].slice(0, MOST_DELIMITERS).map(([, sign = ""]) => sign));
   for (const sign of signs) collectLoose(text.split(sign).join(" "), into);
 };
 
-/** `sudo grep x`: the place of a data program that only wrappers, numbers and variables precede. */
+/** `sudo grep x`: the position of a data program that only wrappers, numbers and variables precede. */
 const pathToConsumer = (words: readonly ShellWord[]): number | undefined => {
   for (let at = 0; at < words.length; at++) {
     const word = words[at];
@@ -299,17 +299,17 @@ const collectAt = (
   for (const value of new Set([...valuesOf(word.text), ...gluedTo(words, at)])) {
     starts.push({ words: [{ ...word, text: value }, ...words.slice(at + 1)], at: 0 });
   }
-  // A computed argument of some program is data, unless it stands where a command is expected.
+  // A computed argument is data, unless it is where a command is expected.
   if (!isComputed(word) || isPlace) starts.push({ words, at });
 };
 
-/** Letters of options that take a program, wherever they stand among others: `git grep -inOrm`, `man -Prm`. */
+/** Option letters that take a program, in any position within a group: `git grep -inOrm`, `man -Prm`. */
 const PROGRAM_LETTERS: Readonly<Record<string, string>> = {
   ...{ grep: "O", man: "PH", difftool: "x", rebase: "x", clone: "u", tar: "IF", bsdtar: "I", rsync: "e" },
   ...{ script: "c", su: "c", runuser: "c", flock: "c" },
 };
 
-/** `-Xrm` → "rm": the program may be glued to the letter. */
+/** `-Xrm` → "rm": the program may be attached to the letter. */
 const gluedTo = (words: readonly ShellWord[], at: number): readonly string[] => {
   const text = words[at]?.text ?? "";
   if (!/^-[a-zA-Z]./.test(text)) return [];
@@ -330,11 +330,11 @@ const valuesOf = (text: string): ReadonlySet<string> => {
 
 const MOST_PARTS = 20;
 
-/** Does the command hand all its words to a program that takes them as data, by itself or through wrappers? */
+/** Whether all words go to a program that takes them as data, directly or through wrappers. */
 export const takesPlainData = (words: readonly ShellWord[]): boolean =>
   consumes(words, 0) || pathToConsumer(words) !== undefined;
 
-/** For each word: could a command stand here, because only wrappers, shells and what belongs to them stand before? */
+/** For each word: whether a command could be here, because only wrappers, shells and their arguments come before. */
 export const commandPlaces = (words: readonly ShellWord[]): readonly boolean[] => {
   let open = true;
   return words.map((word, at) => {
@@ -348,10 +348,10 @@ export const commandPlaces = (words: readonly ShellWord[]): readonly boolean[] =
   });
 };
 
-/** A command that a text runs for certain, by itself or through programs made for that. */
+/** A command that a text certainly runs, directly or through programs made for that. */
 export type RunCommand = { readonly words: readonly ShellWord[]; readonly command: ShellCommand };
 
-/** Only what really is a command: text given to programs that print or search it is left out. */
+/** Only real commands: text for programs that print or search it is not included. */
 export const commandsIn = (reading: ShellReading, depth = 0): readonly RunCommand[] => {
   if (reading.kind === "unread" || depth > DEEPEST) return [];
   return reading.commands.flatMap((command) => {
@@ -372,7 +372,7 @@ export const isWrapper = (program: string): boolean => WRAPPERS.has(program);
 const operands = (words: readonly ShellWord[]): readonly ShellWord[] =>
   words.filter((word, at) => !isOption(word) && !/^-[a-zA-Z]$/.test(words[at - 1]?.text ?? ""));
 
-/** A shell without a script runs whatever comes in; so do wrappers that take their command from there. */
+/** A shell without a script runs its standard input; so do wrappers that take their command from there. */
 const readsCommands = ({ piped, input }: ShellCommand, words: readonly ShellWord[]): boolean =>
   words.some((word, at) => {
     const program = programOf(word);
@@ -382,19 +382,19 @@ const readsCommands = ({ piped, input }: ShellCommand, words: readonly ShellWord
     if (program === "ssh") return piped && operands(rest).length < 2;
     if (!SHELLS.has(program)) return false;
     if (rest.some(({ text }) => text === "--version" || text === "--help")) return false;
-    if (input.length > 0 && !piped) return false; // the text is at hand and is read itself
+    if (input.length > 0 && !piped) return false; // the text is visible and is parsed itself
     if (RUNS_ARGUMENTS.has(program)) return rest.some(isDescriptor);
     return (
       rest.every((next) => isOption(next) || isDescriptor(next)) || (piped && rest.some(({ text }) => text === "-s"))
     );
   });
 
-/** xargs appends what it reads, and puts it where `-I` says; find may run what it found. */
+/** xargs appends what it reads, or puts it where `-I` says; find may run what it found. */
 const withReplacements = (words: readonly ShellWord[]): readonly ShellWord[] => {
   if (words.some((word) => /^g?find$/.test(programOf(word)))) return withFound(words);
   const at = words.findIndex((word) => programOf(word) === "xargs" || programOf(word) === "parallel");
   if (at === -1) return words;
-  // What parallel is given behind `:::` it puts where xargs puts what it reads.
+  // parallel puts the words after `:::` where xargs puts what it reads.
   const given = words.findIndex(({ text }, index) => index > at && /^:::/.test(text));
   const rest = words.slice(at + 1, given < 0 ? words.length : given);
   const mark = rest.findIndex(({ text }) => /^(?:-[IiJ]|--replace)/.test(text));
@@ -415,12 +415,12 @@ const withFound = (words: readonly ShellWord[]): readonly ShellWord[] =>
       : word,
   );
 
-/** Text in another language than the shell's: each of its words could be the start of a command. A slash may part words
- *  as well (`s/x/rm y/e`). */
+/** Text in a language other than the shell's: each of its words could start a command. A slash may separate words too
+ *  (`s/x/rm y/e`). */
 const collectLoose = (text: string, into: Collection): void => {
   const whole = text.split(/[^\w.\-/\0]+/).filter((token) => token !== "");
   const parted = text.split(/[^\w.\-\0]+/).filter((token) => token !== "");
-  // A letter before a word may be an option's; a number and `e`, sed's command to run it.
+  // A letter before a word may belong to an option; a number and `e` may be sed's command to run it.
   const bare = whole.map((token) => token.replace(/^-[a-zA-Z](?=.)|^\d*e(?=.)/, ""));
   const readings = [
     whole,

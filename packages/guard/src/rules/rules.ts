@@ -1,7 +1,7 @@
-/** Permission rules: what a rule's text means, and whether a call falls under it.
- *  Invariant: an unknown form is an error that names the rule, never a rule that matches nothing. A rule is read strictly
- *  to allow and forgivingly to ask or deny, so doubt never loosens.
- *  Elsewhere: commands (bash-rules.ts), paths (path-rules.ts), which rules count (policy.ts), the answer (decide.ts). */
+/** Permission rules: what does a rule's text mean, and does a call match it?
+ *  Invariant: an unknown form is an error that names the rule, never a rule that matches nothing. A rule is read strictly to allow
+ *  and forgivingly to ask or deny, so doubt never loosens.
+ *  Elsewhere: commands (bash-rules.ts), paths (path-rules.ts), which rules apply (policy.ts), the answer (decide.ts). */
 
 import type { JsonObject } from "../json.ts";
 import { globMatcher, globProblem } from "../paths/index.ts";
@@ -26,7 +26,7 @@ export type Rule = {
   readonly text: string;
   readonly list: RuleList;
   readonly form: RuleForm;
-  /** Where it was written, for people. */
+  /** Where it was written, for messages. */
   readonly origin: string;
 };
 
@@ -37,7 +37,7 @@ export type RuleReading =
 export type RuleOptions = PathPlace & {
   readonly list: RuleList;
   readonly origin: string;
-  /** Tools beside the built-in ones. `any`: extensions bring some whose names are not known yet. */
+  /** Tools in addition to the built-in ones. `any`: extensions add some whose names are not known yet. */
   readonly tools?: readonly string[] | "any";
 };
 
@@ -51,7 +51,7 @@ export const parseRule = (text: string, options: RuleOptions): RuleReading => {
 
 const formOf = (text: string, options: RuleOptions): RuleForm | string => {
   const [, name = "", content] = /^([\w.*-]+)(?:\((.*)\))?$/s.exec(text) ?? [];
-  if (name === "") return "is no rule; write Tool or Tool(pattern)";
+  if (name === "") return "is not a rule; write Tool or Tool(pattern)";
   if (/^mcp__/.test(name)) {
     if (content !== undefined) return "must name a server's tool without parentheses";
     const fits = mcpPattern(name, options.list);
@@ -69,7 +69,7 @@ const formOf = (text: string, options: RuleOptions): RuleForm | string => {
   }
   if (name === "WebFetch") {
     const host = /^domain:((?:[a-z0-9-]+\.)*[a-z0-9-]+)$/.exec(content)?.[1];
-    return host === undefined ? "must be WebFetch(domain:host), in small letters" : { kind: "site", host };
+    return host === undefined ? "must be WebFetch(domain:host), in lower case" : { kind: "site", host };
   }
   return "has a pattern, but only Bash, Read, Edit, Write and WebFetch take one";
 };
@@ -94,14 +94,14 @@ const mcpPattern = (text: string, list: RuleList): ((name: string) => boolean) |
   return (name) => {
     const inner = name.slice(start.length);
     if (name.slice(0, start.length) !== start || !fits(inner)) return false;
-    // `a__b__c` may be tool c of a server a__b, which a rule for server a must not let in.
+    // `a__b__c` may be tool c of a server a__b, which a rule for server a must not allow.
     return list !== "allow" || !inner.includes("__") || inner === tool;
   };
 };
 
 // --- matching ----------------------------------------------------------------------------------------------------------
 
-/** A call prepared for many rules: the text of a command is read once. */
+/** A call prepared for many rules: the text of a command is parsed once. */
 export type Matter = {
   readonly tool: string;
   readonly target: Target;
@@ -115,7 +115,7 @@ export const matterOf = (tool: string, target: Target): Matter => {
   return { tool, target, reading, starts: startsIn(reading) };
 };
 
-/** Which tools a path rule speaks for: exactly these to allow … */
+/** Which tools a path rule applies to: exactly these to allow … */
 const ALLOWED_BY: Readonly<Record<PathTool, readonly string[]>> = {
   Read: ["Read", "Grep", "Glob"],
   Edit: ["Edit", "MultiEdit", "NotebookEdit"],
@@ -129,7 +129,7 @@ const TIGHTENED_BY: Readonly<Record<PathTool, readonly string[]>> = {
   Write: WRITING,
 };
 
-/** Does the call fall under the rule? For an allow rule and a compound command: does each of its commands? */
+/** Whether the call matches the rule. For an allow rule and a compound command: whether each of its commands does. */
 export const matches = ({ form, list }: Rule, matter: Matter): boolean => {
   const { tool, target } = matter;
   const allows = list === "allow";
@@ -150,7 +150,7 @@ export const matches = ({ form, list }: Rule, matter: Matter): boolean => {
   }
 };
 
-/** Does an allow rule cover this one command of a text? */
+/** Whether an allow rule covers this one command of a text. */
 export const allowsOne = ({ form, list }: Rule, command: ShellCommand): boolean =>
   list === "allow" && form.kind === "bash" && allowsCommand(form.pattern, command);
 
@@ -176,8 +176,8 @@ const allowsAll = (pattern: BashPattern, { reading }: Matter): boolean =>
 
 export type RuleExamples = { readonly match?: readonly string[]; readonly notMatch?: readonly string[] };
 
-/** The first example that does not do what it says, as a sentence. An example is what stands in the parentheses: a
- *  command, a path, an address; for a server's tool its name. */
+/** The first example that fails, as a sentence. An example is what goes in the parentheses: a command, a path, an address; for
+ *  a server's tool, its name. */
 export const failingExample = (rule: Rule, examples: RuleExamples, place: PathPlace): string | undefined => {
   const hits = (example: string): boolean => matches(rule, exampleMatter(rule, example, place));
   const missed = examples.match?.find((example) => !hits(example));

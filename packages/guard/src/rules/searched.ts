@@ -1,6 +1,6 @@
 /** Which programs read, copy or change whole folders, or files that nobody named?
- *  Invariant: errs towards more; where options cannot be told from what they take, the folder that the command is in counts.
- *  Elsewhere: which paths words name (touched.ts), walks that run unasked (bash/indirect-reads.ts). */
+ *  Invariant: errs towards more. If options cannot be told from their values, the working directory counts.
+ *  Elsewhere: which paths words name (touched.ts), walks that run without approval (bash/indirect-reads.ts). */
 
 import { commandPlaces, programOf } from "./programs-with-programs.ts";
 import { COMPUTED, type ShellCommand, type ShellWord } from "./shell-words.ts";
@@ -8,13 +8,13 @@ import { COMPUTED, type ShellCommand, type ShellWord } from "./shell-words.ts";
 export type Searches = {
   /** Words that name what is searched. */
   readonly words: readonly ShellWord[];
-  /** The folder that the command is in is searched. */
+  /** The working directory is searched. */
   readonly here: boolean;
   /** Names with a leading dot are searched as well. */
   readonly hiddenToo: boolean;
-  /** git shows what files hold, any of the repository. */
+  /** git shows the contents of any file of the repository. */
   readonly shows: boolean;
-  /** Run as a plan, it leaves out just the files that rules name. */
+  /** As a plan, it skips only the files that rules name. */
   readonly leavesOut: boolean;
   /** Files whose names come from elsewhere. */
   readonly unknown: boolean;
@@ -24,7 +24,7 @@ const NONE: Searches = { words: [], here: false, hiddenToo: true, shows: false, 
 
 const MOST_PLACES = 20;
 
-/** All programs that a command runs, through wrappers too. */
+/** All programs that a command runs, also through wrappers. */
 export const searchesOf = ({ words }: ShellCommand): Searches => {
   const places = [...commandPlaces(words).entries()].filter(([, isPlace]) => isPlace).map(([at]) => at);
   if (places.length > MOST_PLACES) return { ...NONE, here: true, unknown: true };
@@ -97,7 +97,7 @@ const searchesFrom = ([head, ...args]: readonly ShellWord[]): Searches | undefin
 const isOption = ({ text }: ShellWord): boolean => /^-./.test(text);
 const operandsOf = (args: readonly ShellWord[]): readonly ShellWord[] => args.filter((word) => !isOption(word));
 
-/** `letters`: the short options that take a value. A long option before a word may take it as well. */
+/** `letters`: the short options that take a value. A word after a long option may be its value, too. */
 const grepped = (args: readonly ShellWord[], letters: string): Searches => {
   const takes = new RegExp(`^-[a-zA-Z0-9]*[${letters}]$`);
   let isDoubtful = false;
@@ -112,7 +112,7 @@ const grepped = (args: readonly ShellWord[], letters: string): Searches => {
   return { ...NONE, words: files, here: files.length === 0 || isDoubtful, leavesOut: true };
 };
 
-/** They print names or facts, and nothing of what files hold. */
+/** They print names or metadata, and no file contents. */
 const NAMES_ONLY = new Set("echo printf basename dirname ls stat test [ true realpath readlink".split(" "));
 
 const found = (args: readonly ShellWord[]): Searches | undefined => {
@@ -126,7 +126,7 @@ const found = (args: readonly ShellWord[]): Searches | undefined => {
   return { ...NONE, words: starts, here: starts.length === 0, leavesOut: true };
 };
 
-/** The folders that find begins in: what stands before its expression. */
+/** The folders that find starts in: the words before its expression. */
 const startsOf = (args: readonly ShellWord[]): readonly ShellWord[] => {
   const from = args.slice(args.findIndex(({ text }) => !/^-(?:[HLP]|O\d?|D)$/.test(text)));
   const end = from.findIndex(({ text }) => /^[-(!,)]/.test(text));
@@ -135,12 +135,12 @@ const startsOf = (args: readonly ShellWord[]): readonly ShellWord[] => {
 
 // --- git -----------------------------------------------------------------------------------------------------------------
 
-/** Options that show no contents, and what they leave of those that would: `--exit-code` and `-q` print as before. */
+/** Options that suppress contents. `--exit-code` and `-q` do not. */
 const PATCH =
   /^-[a-zA-Z]*[puU]|^-[cL]|^--(?:pat|cc|dd|uni|word-d|color-w|remerge|binary|ext-d|function-c|check|diff-m)/;
 const ONLY_NAMES = /^--(?:stat|name|short|num|summary|dirstat|compact-s|quiet|raw|no-patch)|^-s$/;
 
-/** Subcommands that show what files hold: always, unless they are told to give names only, or with an option. */
+/** Subcommands that show contents: always, unless they are told to print only names, or with an option. */
 const ALWAYS_SHOW = new Set("diff show".split(" "));
 const SHOW_WITH_PATCH = new Set("log whatchanged reflog stash diff-tree diff-index diff-files".split(" "));
 const SHOW_ALL = new Set(
@@ -159,7 +159,7 @@ const shownByGit = (args: readonly ShellWord[]): Searches | undefined => {
   const paths = end === -1 ? [] : rest.slice(end + 1);
   const isLimited = paths.length > 0 && paths.every(({ text }) => !/[*?[:\0]/.test(text));
   const limited: Searches = { ...NONE, words: paths, leavesOut: true };
-  // A copy of all files; of those of another folder where a clone is made of one.
+  // A copy of all files; a clone copies those of another folder.
   if (subcommand === "worktree" && rest[0]?.text === "add") return { ...NONE, shows: true };
   if (subcommand === "clone") return { ...NONE, words: operandsOf(rest).filter(({ text }) => !text.includes(":")) };
   if (subcommand === "grep") return isLimited ? limited : { ...NONE, here: true, leavesOut: true };
@@ -176,11 +176,11 @@ const shownByGit = (args: readonly ShellWord[]): Searches | undefined => {
 
 // --- names through a pipe --------------------------------------------------------------------------------------------------
 
-/** They print names of files that their words lead to, or pass lines on. */
+/** They print the names of files that their words lead to, or pass lines through. */
 const LISTS_NAMES = /^(?:find|ls|fd|fdfind|rg|grep|egrep|fgrep|git|tree|echo|printf)$/;
 const PASSES_ON = /^(?:head|tail|sort|uniq|tr|cut|cd|true|test|\[)$/;
 
-/** What the names that xargs reads from a pipe could lead to: words that name folders, or anything. */
+/** What the names that xargs reads from a pipe could refer to: words that name folders, or anything. */
 export const fedByPipe = (commands: readonly ShellCommand[]): readonly ShellWord[] | "unknown" => {
   const fed: ShellWord[] = [];
   for (const [at, command] of commands.entries()) {
@@ -209,7 +209,7 @@ const upstream = (commands: readonly ShellCommand[], at: number): readonly Shell
   return commands.slice(Math.max(0, from), at);
 };
 
-/** What xargs or parallel runs; undefined where neither stands there. */
+/** What xargs or parallel runs; undefined if the command is neither. */
 const fedProgram = (words: readonly ShellWord[]): string | undefined => {
   const at = words.findIndex((word) => /^(?:xargs|parallel)$/.test(programOf(word)));
   if (at === -1) return undefined;
@@ -220,7 +220,7 @@ const fedProgram = (words: readonly ShellWord[]): string | undefined => {
   return inner ? programOf(inner) : "echo";
 };
 
-// --- words that are no files -----------------------------------------------------------------------------------------------
+// --- words that are not files -----------------------------------------------------------------------------------------------
 
 /** They print, compare or keep their words, and open nothing. */
 const NO_FILES =
@@ -228,13 +228,13 @@ const NO_FILES =
 
 const isMessageOption = (text: string): boolean => /^-[a-z]*m$|^--(?:message|title|body)$/.test(text);
 
-/** Does the command tell of names and facts alone, whatever its words become? */
+/** Whether the command reports only names and metadata, whatever its words expand to. */
 export const isListing = ({ words }: ShellCommand): boolean => {
   const run = words[commandPlaces(words).lastIndexOf(true)];
   return run !== undefined && (NAMES_ONLY.has(programOf(run)) || programOf(run) === "du");
 };
 
-/** Is this word certainly no file that the command opens, whatever it becomes? */
+/** Whether this word is certainly not a file that the command opens, whatever it expands to. */
 export const isWithoutFiles = ({ words }: ShellCommand, word: ShellWord): boolean => {
   const at = words.indexOf(word);
   const head = words[0];

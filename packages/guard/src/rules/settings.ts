@@ -1,7 +1,7 @@
-/** What a settings file says, or where it is wrong.
- *  Invariant: a file is taken whole or refused with places (file, line, column, JSON path); nothing is guessed, and no
- *  field that its layer may not decide is applied.
- *  Elsewhere: reading files (../run), several layers as one (policy.ts), what a rule means (rules.ts). */
+/** What does a settings file say, or where is it wrong?
+ *  Invariant: a file is used as a whole or refused with locations (file, line, column, JSON path). Nothing is guessed, and no field
+ *  that its layer may not decide is applied.
+ *  Elsewhere: reading files (../settings), merging layers (policy.ts), what a rule means (rules.ts). */
 
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { z } from "zod";
@@ -14,11 +14,11 @@ import { type ForkRules, type PermissionSettings, type SettingsFile, settingsFil
 import { isTooBroad } from "./suggest.ts";
 
 export type SettingsSource = PathPlace & {
-  /** What errors call the file. */
+  /** The name of the file in errors. */
   readonly name: string;
   readonly layer: Layer;
   readonly tools?: readonly string[] | "any";
-  /** Of a project: did the person accept this rule that allows? Default: none. */
+  /** Of a project: whether the user accepted this allow rule. Default: none. */
   readonly accepts?: (rule: string) => boolean;
 };
 
@@ -56,12 +56,12 @@ export type PlacedText =
   | {
       readonly kind: "value";
       readonly value: unknown;
-      /** Complaints about the value, each with its place in the text. */
+      /** Problems with the value, each with its location in the text. */
       readonly broken: (complaints: readonly Complaint[]) => Broken;
     }
   | Broken;
 
-/** The value that a file's text stands for. Comments and trailing commas are allowed; a name given twice is not. */
+/** Parses a file's text. Comments and trailing commas are allowed; a duplicate name is not. */
 export const placedText = (text: string, name: string): PlacedText => {
   const json = text.replace(/^\uFEFF/, "");
   const placeAt = (offset: number): { line: number; column: number } => {
@@ -107,7 +107,7 @@ const readTree = (json: string): { readonly root: Node } | { readonly message: s
 /** CommaExpected → "comma expected". */
 const wordsOf = (code: string): string => code.replace(/(?<=.)([A-Z])/g, " $1").toLowerCase();
 
-/** A name given twice would silently undo what it said before. */
+/** A duplicate name would silently override the first. */
 const repeatedKeys = (root: Node, path: JsonPath = []): readonly (Complaint & { readonly offset: number })[] => {
   const seen = new Set<string>();
   return (root.children ?? []).flatMap((child, index) => {
@@ -133,7 +133,7 @@ const plainValue = (node: Node): unknown => {
   );
 };
 
-/** Where the value stands; for a missing one, where it should. */
+/** The location of the value; for a missing one, where it should be. */
 const offsetOf = (root: Node, path: JsonPath): number => {
   for (let length = path.length; length > 0; length--) {
     const node = findNodeAtLocation(root, path.slice(0, length));
@@ -173,7 +173,7 @@ const complaintOf = (issue: z.core.$ZodIssue): Complaint => {
   return { path, message: issue.message.replace(/^Invalid input: /, "") };
 };
 
-/** The fields that exist where an unknown one was found. */
+/** The known fields at the location of an unknown one. */
 const fieldsAt = (path: JsonPath): readonly string[] => {
   let schema = bare(settingsFile);
   for (const key of path) {
@@ -248,7 +248,7 @@ const refusedFields = (permissions: PermissionSettings, { layer }: SettingsSourc
   return fields.filter((field) => permissions[field] !== undefined).map((field) => `permissions.${field}`);
 };
 
-/** A project that says more than it may is told so, also where it would loosen. */
+/** Reports settings that a project may not make. */
 const refusedForks = (forks: ForkRules, { layer }: SettingsSource): readonly string[] =>
   mayLoosen(layer)
     ? []
@@ -274,7 +274,7 @@ const readRules = (entries: RuleEntries, { list, source, complaints }: RulesInto
     return [read.rule];
   });
 
-/** An absolute path, or what is wrong. */
+/** An absolute path, or why it is invalid. */
 const readDirectory = (text: string, { base, home }: PathPlace): string => {
   if (/^~(\/|$)/.test(text) && home === undefined) return "starts with ~, but no home folder is known";
   const spelled = text.replace(/^~(?=\/|$)/, home ?? "~");
@@ -294,7 +294,7 @@ export type PermissionFlags = {
   readonly directories?: readonly string[];
 };
 
-/** The command line as a layer, or what is wrong with it. Here alone `bypass` can be said. */
+/** The command line as a layer, or why it is invalid. Only here can the mode be `bypass`. */
 export const settingsOfFlags = (
   flags: PermissionFlags,
   place: PathPlace & Pick<SettingsSource, "tools">,

@@ -1,6 +1,6 @@
 /** Every simple command that a shell text could run, as words: for rules, notes and suggestions.
- *  Invariant: commands inside substitutions, loops, functions and here-documents are all listed; what the shell would
- *  compute is marked in the word and never guessed; a text that cannot be read whole says so and gives no commands.
+ *  Invariant: commands inside substitutions, loops, functions and here-documents are all listed. What the shell would compute is
+ *  marked in the word and never guessed. A text that cannot be parsed completely says so and gives no commands.
  *  Elsewhere: which texts are read-only and may run as a plan (bash/), what the words mean to a rule (bash-rules.ts). */
 
 import {
@@ -17,17 +17,17 @@ import { Evaluated } from "./evaluated.ts";
 import { type Levels, NO_LEVELS } from "./variable-values.ts";
 import { reachOfWord, VariableReach, type WordReach } from "./word-reach.ts";
 
-/** Stands in a word for what the shell computes there: it could be any text. */
+/** Marks where the shell computes a part of a word: it could be any text. */
 export const COMPUTED = "\0";
 
 export type ShellWord = {
-  /** Quotes resolved; COMPUTED where a variable, substitution or pattern stands. */
+  /** Quotes resolved, with COMPUTED in place of variables, substitutions and patterns. */
   readonly text: string;
   /** Could become several words, or none. */
   readonly spreads: boolean;
   /** Starts with an unquoted `~`. */
   readonly home: boolean;
-  /** How far what is computed could lead, taken as a path. Absent: nothing in it is computed, or only a message is. */
+  /** How far the computed part could lead, as a path. Absent: nothing in it is computed, or only a message is. */
   readonly reach?: WordReach;
 };
 
@@ -37,7 +37,7 @@ export type ShellCommand = {
   readonly words: readonly ShellWord[];
   /** Variables set in front of it, or in place of it. */
   readonly assignments: readonly string[];
-  /** What they are set to, where it is one word. */
+  /** Their values, if each is one word. */
   readonly assigned: readonly { readonly name: string; readonly value: ShellWord }[];
   readonly redirects: readonly ShellRedirect[];
   /** Texts it gets on standard input: here-documents and here-strings. */
@@ -53,16 +53,16 @@ export type ShellReading =
       readonly definesFunction: boolean;
       /** Bash would evaluate a text in it, and that text could run any command. */
       readonly evaluatesUnseen: boolean;
-      /** What its variables hold, for texts that stand in its words. */
+      /** What its variables contain, for texts in its words. */
       readonly levels: Levels;
-      /** Where its variables could lead, taken as paths. */
+      /** Where its variables could lead, as paths. */
       readonly reaches: Levels;
     }
   | { readonly kind: "unread"; readonly reason: string };
 
 const LONGEST_TEXT = 10_000;
 const MOST_COMMANDS = 200;
-/** The parser tries each of these against all that follows. */
+/** The parser tries each of these against the rest of the text. */
 const MOST_OPENED: readonly (readonly [sign: string, name: string, most: number])[] = [
   ["{", "braces", 400],
   ["[", "brackets", 400],
@@ -71,13 +71,13 @@ const MOST_OPENED: readonly (readonly [sign: string, name: string, most: number]
 
 const unread = (reason: string): ShellReading => ({ kind: "unread", reason });
 
-/** What a text says. `outer`: it stood as a word of another text with these variables, so COMPUTED may be in it. */
+/** Parses a text. `outer`: it was a word of another text with these variables, so it may contain COMPUTED. */
 export const readShell = (text: string, outer?: Levels, reaches: Levels = NO_LEVELS): ShellReading => {
   if (text.length > LONGEST_TEXT) return unread(`it is longer than ${LONGEST_TEXT} characters`);
   for (const [sign, name, most] of MOST_OPENED)
-    if (text.split(sign).length > most) return unread(`it holds more than ${most} ${name}`);
-  if (!outer && text.includes(COMPUTED)) return unread("it holds a NUL character");
-  if (/[^\P{Cc}\t\n\0]/u.test(text)) return unread("it holds a control character");
+    if (text.split(sign).length > most) return unread(`it contains more than ${most} ${name}`);
+  if (!outer && text.includes(COMPUTED)) return unread("it contains a NUL character");
+  if (/[^\P{Cc}\t\n\0]/u.test(text)) return unread("it contains a control character");
   try {
     return readScript(parse(text), outer ?? NO_LEVELS, reaches);
   } catch {
@@ -88,7 +88,7 @@ export const readShell = (text: string, outer?: Levels, reaches: Levels = NO_LEV
 type Visit = {
   readonly node: SyntaxNode;
   readonly piped: boolean;
-  /** Of the groups and loops around it: each command in them gets these. */
+  /** From the enclosing groups and loops: each command in them gets these. */
   readonly around: readonly Redirection[];
 };
 
@@ -97,7 +97,7 @@ const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): 
   const evaluated = new Evaluated();
   const variables = new VariableReach();
   let definesFunction = false;
-  // A list and not recursion: depth is the writer's choice, the stack is ours.
+  // A list instead of recursion: the author of the text chooses the depth, and our stack is limited.
   const waiting: Visit[] = [{ node: script, piped: false, around: [] }];
   for (let visit = waiting.pop(); visit !== undefined; visit = waiting.pop()) {
     const { node, piped, around } = visit;
@@ -106,7 +106,7 @@ const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): 
     evaluated.take(node);
     variables.take(node);
     if (node.type === "Command") commands.push(readCommand(node, piped, around));
-    if (commands.length > MOST_COMMANDS) return unread(`it holds more than ${MOST_COMMANDS} commands`);
+    if (commands.length > MOST_COMMANDS) return unread(`it contains more than ${MOST_COMMANDS} commands`);
     const children: Visit[] = [];
     const inside = node.type === "Redirected" ? [...around, ...node.redirects] : around;
     forEachChild(node, (child) => {
@@ -156,7 +156,7 @@ const takeRedirection = (part: Redirection, into: { redirects: ShellRedirect[]; 
 
 type AssignmentNode = Extract<Command["suffix"][number], { readonly type: "Assignment" }>;
 
-/** `export a=b` hands `a=b` over as an argument. */
+/** `export a=b` passes `a=b` as an argument. */
 const assignedWord = ({ name, value }: AssignmentNode): ShellWord => {
   const { text, reach } = value.type === "Word" ? readWord(value) : { text: COMPUTED };
   return { text: `${name}=${text}`, spreads: false, home: false, ...(reach ? { reach } : {}) };
@@ -176,7 +176,7 @@ const readWord = (word: Word): ShellWord => {
   };
 };
 
-/** Unquoted text of an inner reading may hold what the outer shell computed. */
+/** Unquoted text of an inner text may contain what the outer shell computed. */
 const plain = (text: string): Piece => ({ text, spreads: text.includes(COMPUTED) });
 
 const readPart = (part: WordPart): Piece => {
@@ -198,7 +198,7 @@ const readPart = (part: WordPart): Piece => {
   }
 };
 
-/** Could the word be this text? Whatever is computed may be anything. */
+/** Whether the word could be this text. A computed part may be anything. */
 export const couldBe = (word: string, text: string): boolean => {
   if (!word.includes(COMPUTED)) return word === text;
   const [first = "", ...rest] = word.split(COMPUTED);

@@ -1,6 +1,6 @@
 /** Which rule would allow this call, and little more? For the answer "always allow this".
- *  Invariant: a suggestion allows the call it is made for; it never opens an interpreter, a wrapper, deletion, the
- *  network, or more than one command.
+ *  Invariant: a suggestion allows the call it is made for. It never opens an interpreter, a wrapper, deletion, the network, or more
+ *  than one command.
  *  Elsewhere: what a rule means (rules.ts), when it is offered (decide.ts). */
 
 import { broadFolderProblem } from "../bash/index.ts";
@@ -29,7 +29,7 @@ export const isTooBroad = (name: string): boolean => {
 const LONGEST_EXACT = 120;
 
 export type SuggestionPlace = {
-  /** The workspace: its root itself is too much to offer for writing. */
+  /** The workspace: its root is too much to offer for writing. */
   readonly roots: readonly string[];
   readonly home?: string;
 };

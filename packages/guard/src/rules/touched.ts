@@ -1,7 +1,7 @@
-/** Which files does a command name? So that a rule about a path also holds for the shell.
- *  Invariant: every word is taken as a path it might be, from every folder the command might be in; what is computed is
- *  marked and never guessed; what could be any path at all says so.
- *  Elsewhere: reading the text (shell-words.ts), texts inside words (inner-texts.ts), programs that read whole folders
+/** Which files does a command name? This makes a rule about a path apply to the shell as well.
+ *  Invariant: every word is taken as a path it might be, from every folder the command might be in. What is computed is marked and
+ *  never guessed; what could be any path at all says so.
+ *  Elsewhere: parsing the text (shell-words.ts), texts inside words (inner-texts.ts), programs that read whole folders
  *  (searched.ts), comparing paths with a rule (path-rules.ts). */
 
 import { innerTexts, looseWords } from "./inner-texts.ts";
@@ -23,11 +23,11 @@ import { ANYWHERE, NAME, settledReach } from "./word-reach.ts";
 
 export type TouchedPlace = { readonly cwd: string; readonly home?: string };
 
-/** Folders that are searched with all that is in them. */
+/** Folders that are searched recursively. */
 export type SearchedFolder = {
   readonly folder: readonly string[];
   readonly hiddenToo: boolean;
-  /** Run as a plan, the search leaves out just the files that rules name. */
+  /** As a plan, the search skips only the files that rules name. */
   readonly leavesOut: boolean;
 };
 
@@ -35,22 +35,22 @@ export type Touched = {
   /** Paths as names from the root. */
   readonly literal: readonly (readonly string[])[];
   readonly computed: readonly (readonly string[])[];
-  /** The same in commands that tell of names alone. */
+  /** The same in commands that only report names. */
   readonly listed: readonly (readonly string[])[];
   /** Paths in texts of another language, where a name may be something else. */
   readonly possible: readonly (readonly string[])[];
   readonly searched: readonly SearchedFolder[];
-  /** Folders in which git shows what files hold: any file of the repository around them. */
+  /** Folders in which git shows contents: of any file of the enclosing repository. */
   readonly shown: readonly (readonly string[])[];
-  /** The command moves about too much to tell, names a file that could be any, or evaluates a text that could run
+  /** The command changes folders too often to follow, names a file that could be any, or evaluates a text that could run
    *  anything. */
   readonly lost: boolean;
 };
 
 const MOST_FOLDERS = 16;
-/** All names of all paths, so that time and memory stay the same whatever a text repeats. */
+/** Limits the names of all paths together, so that a repetitive text cannot take more time and memory. */
 const MOST_NAMES = 20_000;
-/** Texts in texts. */
+/** Nesting of texts in texts. */
 const MOST_TEXTS = 60;
 const DEEPEST = 6;
 
@@ -58,8 +58,8 @@ const LOST: Touched = { literal: [], computed: [], listed: [], possible: [], sea
 
 type Names = readonly string[];
 
-/** Lexical: what links make of `..` is for the file system to say. Undefined where `..` takes away a name that is not
- *  known, or may itself be computed. */
+/** Lexical: only the file system knows what `..` means after a link. Undefined if `..` removes an unknown name, or may itself
+ *  be computed. */
 const walk = (from: Names, path: string): Names | undefined => {
   const names = path.startsWith("/") ? [] : [...from];
   const parts = path.split("/");
@@ -74,7 +74,7 @@ const walk = (from: Names, path: string): Names | undefined => {
   return names;
 };
 
-/** `.$x` or `.*`: with nothing in its place, or with a dot, it is a folder above. */
+/** `.$x` or `.*`: if the variable is empty or a dot, it is a parent folder. */
 const isDots = (part: string): boolean => /^\.+$/.test(part.replaceAll(COMPUTED, ""));
 
 type ReadText = { readonly commands: readonly ShellCommand[]; readonly reaches: Levels };
@@ -84,7 +84,7 @@ export const touchedBy = (reading: ShellReading, place: TouchedPlace): Touched =
   return texts ? new Paths(texts, place).touched() : LOST;
 };
 
-/** The text, and every text for a shell that stands in it; undefined where one cannot be read. */
+/** The text, and every shell text inside it; undefined if one cannot be parsed. */
 const readingsIn = (reading: ShellReading, depth = 0): readonly ReadText[] | undefined => {
   if (reading.kind === "unread" || reading.evaluatesUnseen || depth > DEEPEST) return undefined;
   const found: ReadText[] = [reading];
@@ -109,7 +109,7 @@ class Paths {
   readonly #home: string | undefined;
   #folders: readonly Names[];
   #names = 0;
-  /** A folder that the command goes to may be any number of names deep. */
+  /** A folder that the command changes to may be any number of names deep. */
   #isDeep = false;
   #isLost = false;
 
@@ -181,7 +181,7 @@ class Paths {
     return settledReach(reach, reaches);
   }
 
-  /** Every folder may be there or not, so each that was possible before still is. */
+  /** A folder may exist or not, so each that was possible before still is. */
   #enter(word: ShellWord, reaches: Levels): void {
     const level = this.#level(word, reaches);
     if (level !== NAME) this.#isDeep = true;
@@ -193,7 +193,7 @@ class Paths {
   #paths({ text: whole, home, reach }: ShellWord, texts: readonly string[]): readonly Names[] {
     return texts.flatMap((text) => {
       const isStart = text === whole;
-      // With nothing in its place, `$x/etc` is `/etc`.
+      // If the variable is empty, `$x/etc` is `/etc`.
       const rooted =
         reach?.maybeEmpty && !reach.start && text.startsWith(`${COMPUTED}/`) ? this.#from(text.slice(1)) : [];
       if (rooted.length > 0) return [...rooted, ...this.#from(text)];
@@ -218,7 +218,7 @@ class Paths {
     return this.#folders.flatMap((folder) => this.#walked(folder, text));
   }
 
-  /** A path of a commit counts from the top of the repository, which may be any folder above. */
+  /** A path in a commit is relative to the top of the repository, which may be any parent folder. */
   #fromAbove(text: string): readonly Names[] {
     if (/^[./~]|^\0/.test(text)) return [];
     return this.#folders.flatMap(ancestors).flatMap((folder) => this.#walked(folder, text));
@@ -245,7 +245,7 @@ const knownPart = (names: Names): Names => {
   return at === -1 ? names : names.slice(0, at);
 };
 
-/** The folder and those above it, but for the root. */
+/** The folder and its parents, except for the root. */
 const ancestors = (names: Names): readonly Names[] => names.map((_, at) => names.slice(0, names.length - at));
 
 const wordsOf = ({ words, redirects }: ShellCommand): readonly ShellWord[] => [
@@ -256,11 +256,11 @@ const wordsOf = ({ words, redirects }: ShellCommand): readonly ShellWord[] => [
 const HOME_WORD: ShellWord = { text: "~", spreads: false, home: true };
 const UNKNOWN_WORD: ShellWord = { text: COMPUTED, spreads: false, home: false, reach: { level: ANYWHERE, names: [] } };
 
-/** Options that say where a program is to work: the folder follows, or is glued to them. */
+/** Options that set the folder of a program: as the next word, or attached. */
 const FOLDER_OPTION = /^(?:-C|--directory|--work-tree|--chdir|--cwd)$/;
 const GLUED_FOLDER = /^(?:-C|--(?:directory|work-tree|chdir|cwd)=)(.+)$/s;
 
-/** Words that name a folder the command goes on from. */
+/** Words that name a folder in which the command continues. */
 const folderWords = ({ words, assignments }: ShellCommand): readonly ShellWord[] => {
   if (assignments.includes("CDPATH")) return [UNKNOWN_WORD];
   const [head, ...rest] = words;
@@ -281,8 +281,8 @@ const folderWords = ({ words, assignments }: ShellCommand): readonly ShellWord[]
 const MOST_LETTERS = 40;
 const MOST_PARTS = 20;
 
-/** The word itself, and whatever of it could be a path of its own: the value in `--x=value`, the file in `HEAD:file` or
- *  `@file`, the path in an address, and what is glued to short options. */
+/** The word itself, and each part of it that could be a path: the value in `--x=value`, the file in `HEAD:file` or `@file`,
+ *  the path in an address, and what is attached to short options. */
 const textsOf = (text: string): readonly string[] => {
   const texts = [text, /=(.+)$/s.exec(text)?.[1], /:(.+)$/s.exec(text)?.[1], /[@<>](.+)$/s.exec(text)?.[1]];
   texts.push(/^\w+:\/\/[^/]*(\/.+)$/s.exec(text)?.[1]);
@@ -298,7 +298,7 @@ const textsOf = (text: string): readonly string[] => {
 
 const MOST_SED_FILES = 40;
 
-/** Behind the letters by which sed reads and writes files: the name may be glued to them. */
+/** The file name after sed's letters for reading and writing files; it may be attached to them. */
 const filesOfSed = ({ words }: ShellCommand): readonly string[] => {
   if (!words.some((word) => /^g?sed$/.test(programOf(word)))) return [];
   const programs = words.slice(1).filter(({ text }) => !text.includes(COMPUTED));
@@ -311,7 +311,7 @@ const filesOfSed = ({ words }: ShellCommand): readonly string[] => {
 
 const MOST_COLONS = 8;
 
-/** `HEAD:file`, `:0:file`, `-L1,5:file`: whatever stands behind a colon may be a path. */
+/** `HEAD:file`, `:0:file`, `-L1,5:file`: the part after a colon may be a path. */
 const behindColons = (text: string): readonly string[] => {
   const parts = text.split(":").slice(0, MOST_COLONS + 1);
   return parts
@@ -320,11 +320,11 @@ const behindColons = (text: string): readonly string[] => {
     .filter((rest) => rest !== "");
 };
 
-/** How a path rule bears on a command. */
+/** How a command relates to the files of a path rule. */
 export type Bearing = "names" | "might come to";
 
-/** For many rules: the paths are prepared once. `isPlanned`: it runs as a plan, so that git shows nothing of what rules
- *  name, and searches leave out files that usually hold keys, and what a rule names by its place. */
+/** Prepares the paths once for many rules. `isPlanned`: the command runs as a plan, so git hides what rules name, and searches
+ *  skip files that usually contain secrets and what a rule names by its literal path. */
 export const bearingOf = (touched: Touched, isPlanned: boolean): ((pattern: PathPattern) => Bearing | undefined) => {
   const folded = (paths: readonly Names[]): readonly Names[] => paths.map(foldedNames);
   const [literal, possible] = [folded(touched.literal), folded(touched.possible)];

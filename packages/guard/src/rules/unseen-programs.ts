@@ -1,8 +1,8 @@
-/** Who takes a program from standard input, a descriptor, a substitution, or a file that the same text writes? And which
- *  texts stand in a command that could be that program?
- *  Invariant: errs towards "could": whatever is written out anywhere in a text may be what such a reader gets. What is
- *  fetched or computed while it runs is nowhere to be seen.
- *  Elsewhere: what such a text could run (programs-with-programs.ts), reading the text (shell-words.ts). */
+/** Which programs take their program from standard input, a descriptor, a substitution, or a file that the same text writes? And
+ *  which texts in a command could be that program?
+ *  Invariant: errs towards "could": any text that appears in the command may be what such a program receives. What is fetched or
+ *  computed at run time is not visible.
+ *  Elsewhere: what such a text could run (programs-with-programs.ts), parsing the text (shell-words.ts). */
 
 import { COMPUTED, type ShellCommand, type ShellWord } from "./shell-words.ts";
 
@@ -10,22 +10,22 @@ const nameOf = ({ text }: ShellWord): string => (text.split("/").at(-1) ?? "").t
 
 const SHELL = /^(?:(?:|r|ba|z|da|k|mk|a|fi|c|tc)sh|\.|source)$/;
 
-/** Programs with a language of their own: these take their program from the first file that they are named … */
+/** Programs with a language of their own: these take their program from the first file operand … */
 const SCRIPTED =
   /^(?:python[\d.]*|pypy[\d.]*|node(?:js)?|deno|bun|tsx|ts-node|perl[\d.]*|ruby|php[\d.]*|lua(?:jit)?[\d.]*|tclsh[\d.]*|wish|expect|[gmn]?awk|g?sed|rscript|julia|octave|runghc|scala|groovy|osascript|pwsh|powershell|gnuplot|guile|racket|sbcl|clisp|elixir|ocaml)$/;
 
-/** … and these from standard input, whatever else they are named. */
+/** … and these from standard input, whatever their operands. */
 const COMMANDED =
   /^(?:irb|gdb|lldb|g?make|ed|ex|vim?|nvim|emacs|psql|mysql|mariadb|sqlite3|r|ghci|jshell|m4|ftp|sftp|erl|iex|cmake|ninja|just|task|docker|podman|ssh|at|batch|crontab|parallel)$/;
 
-/** What comes to them on standard input is data and never run. */
+/** Their standard input is data and never run. */
 const TAKES_DATA =
   /^(?:sort|less|more|column|xclip|xsel|pbcopy|wl-copy|base(?:32|64)|gzip|gunzip|zcat|xz|bzip2|zstd|openssl|gpg|curl|wget|mail|sendmail|gh|glab|yq|bc|sponge|pv|hexdump|xxd|hd|iconv|dos2unix|fmt|pr|tar|cpio|zip|unzip|git|rg|read|mapfile|readarray|xargs|shuf|split|csplit|expand|unexpand|npm|pnpm|yarn|npx|cargo|kubectl|helm|jest|vitest|tsc|eslint|prettier)$/;
 
-/** They hand on their words, or what they read. */
+/** They pass on their words, or what they read. */
 const PRINTER = /^(?:echo|printf|cat|tee|head|tail|tr|cut|rev|tac|fold|paste|nl|uniq|base64|sort)$/;
 
-/** They write, make or rename the files that their words name. */
+/** They write, create or rename the files that their words name. */
 const WRITER = /^(?:tee|cp|mv|ln|install|dd|mkfifo|sponge)$/;
 
 const DESCRIPTOR = /^(?:-|\/dev\/(?:stdin|fd\/\d+)|\/proc\/[^/]+(?:\/task\/[^/]+)?\/fd\/\d+)$/;
@@ -35,9 +35,9 @@ export const isDescriptor = ({ text }: ShellWord): boolean => DESCRIPTOR.test(te
 
 const isOption = ({ text }: ShellWord): boolean => /^-./.test(text);
 
-/** What stands in a text beside its commands. */
+/** What a text contains besides its commands. */
 export type Written = {
-  /** Whatever a reader could be given: words of programs that print them, standard input, values of variables. */
+  /** Everything such a program could receive: words of programs that print them, standard input, values of variables. */
   readonly texts: readonly { readonly text: string; readonly isWhole: boolean }[];
   /** Last names of files that are written. */
   readonly files: ReadonlySet<string>;
@@ -146,11 +146,11 @@ export const readerIn = (
 
 const isKnown = (name: string): boolean => TAKES_DATA.test(name) || PRINTER.test(name);
 
-/** An option that takes a program, or a file with one, alone or behind other letters. */
+/** An option that takes a program or a file with one, alone or after other letters. */
 const PROGRAM_OPTION =
   /^-[a-zA-Z]*[cefmxsSP]$|^--(?:file|makefile|expression|eval|command|execute|script|source|module)$/;
 
-/** A program in a file that is nowhere to be seen: as the first operand, or behind an option. */
+/** A program in a file that is not visible: as the first operand, or after an option. */
 const isGivenProgram = (rest: readonly ShellWord[], isWritten: (word: ShellWord) => boolean): boolean => {
   const first = rest.findIndex((word) => !isOption(word));
   return rest.some((word, at) => {
@@ -167,7 +167,7 @@ const isGivenProgram = (rest: readonly ShellWord[], isWritten: (word: ShellWord)
 const RUNS_TEXT =
   /system|exec|popen|spawn|subprocess|child_process|eval|qx|`|\bos\b|shell|getline|\||process|open|%x|Function|require|import/;
 
-/** Does an inline program run what it reads, or a part of it? */
+/** Whether an inline program runs what it reads, or a part of it. */
 const runsInput = (name: string, rest: readonly ShellWord[]): boolean =>
   rest.some(({ text }) => (/^g?sed$/.test(name) ? runsOfSed(text) : RUNS_TEXT.test(text)));
 

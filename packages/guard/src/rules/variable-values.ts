@@ -1,6 +1,6 @@
-/** What could a word or a variable of a shell text hold: a number, a plain word, or a text that nobody has seen?
- *  Invariant: errs towards "unseen". A number is nothing but digits and operators; a plain word has no `[`, so that bash
- *  finds no index in it to compute. A variable that the text does not set comes from our own environment and is trusted.
+/** What could a word or a variable of a shell text contain: a number, a plain word, or a text that is not visible?
+ *  Invariant: errs towards "unseen". A number is only digits and operators; a plain word has no `[`, so bash finds no index in it to
+ *  evaluate. A variable that the text does not set comes from our own environment and is trusted.
  *  Elsewhere: where bash evaluates such values (evaluated.ts). */
 
 import type { Command, ParsedScript, Word, WordPart } from "unbash";
@@ -13,7 +13,7 @@ export type Level = typeof NUMBER | typeof PLAIN | typeof UNSEEN;
 /** At least of this level, and at least of the level of each of these variables. */
 export type Value = { readonly level: Level; readonly names: readonly string[] };
 
-/** A part of a word: text as it stands, or what the shell puts in its place. */
+/** A part of a word: literal text, or what the shell substitutes. */
 export type Piece =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "computed"; readonly value: Value; readonly spreads: boolean };
@@ -21,7 +21,7 @@ export type Piece =
 /** Levels of variables by name. */
 export type Levels = {
   readonly of: ReadonlyMap<string, Level>;
-  /** The text may set variables that cannot be told. */
+  /** The text may set variables that are not known. */
   readonly isAnySet: boolean;
 };
 
@@ -33,7 +33,7 @@ export const PRINTERS = "()";
 const unseen: Value = { level: UNSEEN, names: [] };
 const number: Value = { level: NUMBER, names: [] };
 
-/** Filled by bash with what a text, a file or a caller gave. */
+/** Set by bash from a text, a file or a caller. */
 const FILLED_BY_BASH =
   /^(?:\d+|[@*_]|BASH_(?!SUBSHELL$|VERSINFO$)\w*|FUNCNAME|PWD|OLDPWD|DIRSTACK|REPLY|OPTARG|MAPFILE|COMP\w*|READLINE\w*|HIST\w*)$/;
 
@@ -120,7 +120,7 @@ export const ofOutput = (script: ParsedScript | undefined): Value => {
   return { level: NUMBER, names: [PRINTERS] };
 };
 
-/** By program: do these arguments make it print nothing but numbers? */
+/** By program: whether these arguments make it print only numbers. */
 const NUMBER_PRINTERS: Readonly<Record<string, (args: readonly string[]) => boolean>> = {
   wc: (args) => args.every((text) => /^-[clmwL]+$|^--(?:bytes|chars|lines|words)$/.test(text)),
   nproc: (args) => args.every((text) => text === "--all"),
@@ -153,10 +153,10 @@ export const literalOf = (pieces: readonly Piece[]): string | undefined => {
   return pieces.map((piece) => (piece.kind === "text" ? piece.text : "")).join("");
 };
 
-/** What variables are set to, all their settings together. */
+/** The values of variables, from all their assignments. */
 export type Settings = ReadonlyMap<string, { readonly level: Level; readonly names: ReadonlySet<string> }>;
 
-/** Each variable's level, from what it is set to and from the variables in that; every variable rises at most twice. */
+/** Each variable's level, from its values and the variables in them; a level rises at most twice. */
 export const levelsOf = (settings: Settings, outer: Levels): ReadonlyMap<string, Level> => {
   const levels = new Map(outer.of);
   const readers = new Map<string, string[]>();

@@ -1,7 +1,7 @@
-/** Where could a path lead that a shell computes: to a name in one folder, to something below it, or anywhere?
- *  Invariant: errs towards "anywhere". Only what provably has no leading slash and no `..` counts as below; a variable
- *  that the text does not set comes from the environment and could hold any path.
- *  Elsewhere: what variables hold as numbers (variable-values.ts), comparing paths with rules (touched.ts). */
+/** Where could a computed path lead: to a name in one folder, to something below it, or anywhere?
+ *  Invariant: errs towards "anywhere". Only what provably has no leading slash and no `..` counts as below. A variable that the text
+ *  does not set comes from the environment and could contain any path.
+ *  Elsewhere: what variables contain as numbers (variable-values.ts), comparing paths with rules (touched.ts). */
 
 import type { Command, ParsedScript, Statement, SyntaxNode, Word, WordPart } from "unbash";
 import { type Level, type Levels, levelsOf } from "./variable-values.ts";
@@ -15,13 +15,13 @@ export const ANYWHERE = 2;
 /** At least this far, and at least as far as each of these variables. */
 export type Reach = { readonly level: Level; readonly names: readonly string[] };
 
-/** What an expansion at the start of a word stands for: the home folder, the folder the command is in, or the top of the
- *  repository around that. */
+/** What an expansion at the start of a word stands for: the home folder, the working directory, or the top of its
+ *  repository. */
 export type WordStart = "home" | "here" | "top";
 
 export type WordReach = Reach & {
   readonly start?: WordStart;
-  /** Something in it may have nothing in its place. */
+  /** A part of it may be empty. */
   readonly maybeEmpty?: true;
 };
 
@@ -37,7 +37,7 @@ const joined = (reaches: readonly Reach[]): Reach => ({
   names: reaches.flatMap(({ names }) => names),
 });
 
-/** Blanks, and whatever else could become one, part a text into words. */
+/** Blanks, and anything that could become one, split a text into words. */
 const ofText = (text: string): Reach => {
   const words = text.split(/[^\w./@%+-]+/).filter((word) => word !== "");
   const isBelow = words.every((word) => {
@@ -48,7 +48,7 @@ const ofText = (text: string): Reach => {
   return text.includes("/") ? below : name;
 };
 
-/** Words in which nothing is computed reach no further than they say. */
+/** A word without computed parts leads only where it says. */
 export const reachOfWord = (word: Word): WordReach | undefined => {
   if (!word.parts) return anywhere; // what another shell computed
   const parts = flattened(word.parts);
@@ -61,10 +61,10 @@ export const reachOfWord = (word: Word): WordReach | undefined => {
   return { ...reach, level: reach.level === NAME ? BELOW : reach.level, maybeEmpty: true, ...(start ? { start } : {}) };
 };
 
-/** With nothing in its place, `a/$x/b` is a path of two names. */
+/** If the variable is empty, `a/$x/b` is a path of two names. */
 const mayBeEmpty = ({ type }: WordPart): boolean => /^(?:Simple|Parameter|Command)Expansion$/.test(type);
 
-/** A value is read as it would be with something in place of what is computed, and with nothing. */
+/** Reads a value twice: with the computed parts non-empty, and with them empty. */
 const reachOfValue = (word: Word): Reach => {
   if (!word.parts) return ofText(word.value);
   const parts = flattened(word.parts);
@@ -144,7 +144,7 @@ const ofExpansion = ({ prefix, parameter, operation }: Extract<WordPart, { type:
     case "Slice":
       return operation.offset.text === "0" ? own : anywhere;
     case "Remove":
-      // What is left of `a/etc` without `a` begins with a slash; without `a/` it does not.
+      // Without `a`, the rest of `a/etc` starts with a slash; without `a/` it does not.
       return operation.operator.startsWith("%") || operation.operand.text.endsWith("/") ? own : anywhere;
     default:
       return anywhere;
@@ -171,10 +171,10 @@ const simpleWords = (node: Node | undefined): readonly string[] | undefined => {
 
 const textOf = (part: Command["suffix"][number]): string => ("text" in part ? String(part.text) : "");
 
-/** Patterns are for the folder to fill; they stay relative. */
+/** Patterns expand to names in the folder, so they stay relative. */
 const isDynamic = (part: WordPart): boolean => isComputed(part) && part.type !== "Glob" && part.type !== "DoubleQuoted";
 
-/** By program: do these arguments make it print nothing but a name, a number or a date? */
+/** By program: whether these arguments make it print only a name, a number or a date. */
 const PRINTS_NAME: Readonly<Record<string, (args: readonly string[]) => boolean>> = {
   mktemp: (args) => args.every((text) => /^-[dqt]+$|^[\w.-]+X{3,}$/.test(text)),
   basename: (args) => args.every((text) => ofText(text).level < ANYWHERE),
@@ -209,7 +209,7 @@ const listsBelow = ([program = "", ...args]: readonly string[]): boolean => {
   }
 };
 
-/** They pass lines on as they are. */
+/** They pass lines through unchanged. */
 const PASSES_LINES = new Set("grep head tail sort uniq".split(" "));
 
 const ofOutput = (script: ParsedScript | undefined): Reach => {
@@ -248,7 +248,7 @@ const isMessage = (node: Node | undefined): boolean => {
 const PLAIN_BY_NATURE =
   /^(?:USER|LOGNAME|HOSTNAME|RANDOM|SRANDOM|SECONDS|LINENO|UID|EUID|PPID|BASHPID|COLUMNS|LINES|SHLVL|EPOCHSECONDS|OSTYPE)$/;
 
-/** How far variables reach, gathered node by node. */
+/** How far variables reach, collected node by node. */
 export class VariableReach {
   readonly #settings = new Map<string, { level: Level; readonly names: Set<string> }>();
 

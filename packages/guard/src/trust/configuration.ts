@@ -1,8 +1,8 @@
-/** What in a folder could run something or change what we do, as hashes: the thing a person trusts.
- *  Invariant: bytes are hashed and never interpreted; links are noted and never followed, but for those that lead git to
- *  its settings and hooks; a part that cannot be read whole makes the whole unreadable.
- *  Elsewhere: who said yes to which hashes (store.ts), where git keeps its own (git-places.ts), what settings of git
- *  include (included.ts), holding files (../files). */
+/** What in a folder could run something or change what we do, as hashes? This is what a person trusts.
+ *  Invariant: bytes are hashed and never interpreted. Links are recorded and never followed, except for those that lead git to its
+ *  settings and hooks. If one part cannot be read completely, the whole is unreadable.
+ *  Elsewhere: who trusted which hashes (store.ts), where git keeps its settings (git-places.ts), what settings of git include
+ *  (included.ts), holding files (../files). */
 
 import { createHash } from "node:crypto";
 import { lstat, readdir, realpath, stat } from "node:fs/promises";
@@ -14,9 +14,9 @@ import { gitPlaces, ledTo } from "./git-places.ts";
 import { hooksPathsIn, includedPaths } from "./included.ts";
 
 export type Configuration = {
-  /** Name inside the folder → what stands there, as a hash. */
+  /** Name inside the folder → the hash of its content. */
   readonly entries: Readonly<Record<string, string>>;
-  /** One hash over all entries; what a person agreed to. */
+  /** One hash over all entries: what the user agreed to. */
   readonly fingerprint: string;
 };
 
@@ -40,28 +40,28 @@ const GIT_SETTINGS: readonly string[] = [".git/config", ".git/config.worktree"];
 const MAX_FILES = 2_000;
 const MAX_BYTES = 32 * 1024 * 1024;
 const MAX_DEPTH = 12;
-/** git gives up after ten files that include each other. */
+/** git gives up after ten nested includes. */
 const MAX_INCLUDED = { depth: 10, files: 200 };
-/** Begins the entry of a file that settings of git include, wherever it lies. */
+/** Prefix of the entries of files that git's settings include, wherever they are. */
 const INCLUDED = "included";
 
 export const isIncluded = (entry: string | undefined): boolean => entry?.startsWith(`${INCLUDED} `) === true;
 
 const sha256 = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** Are these the very bytes of a file that an entry stands for? Asked by whoever reads it after it was hashed. That settings
- *  of git include a file does not say that anything in it may be run. */
+/** Whether these are the bytes that an entry was computed from. Used by code that reads the file after it was hashed. That
+ *  git's settings include a file does not mean that anything in it may run. */
 export const isEntryOf = (entry: string | undefined, bytes: Uint8Array): boolean =>
   entry === `file ${sha256(bytes)}` || entry === `program ${sha256(bytes)}`;
 
 export const fingerprintOf = (entries: Readonly<Record<string, string>>): string =>
   sha256(JSON.stringify(Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1))));
 
-/** Expected trouble on the way through a folder; ends the walk. */
+/** An expected problem on the walk through a folder; ends the walk. */
 class Unreadable extends Error {}
 
 class Reading {
-  /** A map: a file may have the name of a property that every object has. */
+  /** A map, because a file may be named like a property that every object has. */
   readonly entries = new Map<string, string>();
   readonly #root: Root;
   /** Paths as git opens them. */
@@ -79,7 +79,7 @@ class Reading {
     const path = join(this.#root.path, name);
     const looked = await this.#root.look(path);
     if (!looked.ok) {
-      // A link or a file where a folder was expected: what hangs below it cannot be reached through us either.
+      // A link or a file where a folder was expected: we do not reach anything below it either.
       if (depth > 0) throw new Unreadable(`${name}: ${looked.reason}`);
       this.entries.set(name, "out of reach");
       if (GIT_SETTINGS.includes(name)) await this.#addIncluded(path);
@@ -105,11 +105,11 @@ class Reading {
     if (GIT_SETTINGS.includes(name)) await this.#addAllIncluded(path, read.bytes);
   }
 
-  /** Settings and hooks that lie elsewhere than usual, for this work tree or for all. */
+  /** Settings and hooks outside the usual location, for this work tree or for all. */
   async addElsewhere(): Promise<void> {
     const places = await gitPlaces(this.#root.path);
     if (places === undefined) return;
-    if (places === "unreadable") throw new Unreadable(".git: where it leads cannot be told");
+    if (places === "unreadable") throw new Unreadable(".git: where it leads is unknown");
     const { top, own, common, isUsual } = places;
     if (!isUsual)
       for (const file of [join(common, "config"), join(own, "config.worktree")]) await this.#addIncluded(file);
@@ -117,14 +117,14 @@ class Reading {
     if (!isUsual || !usual?.isDirectory()) await this.#addHooks(join(common, "hooks"));
     for (const path of this.#hooksPaths) {
       const led = await ledTo(top, path);
-      if (led === undefined) throw new Unreadable("core.hooksPath: where it leads cannot be told");
+      if (led === undefined) throw new Unreadable("core.hooksPath: where it leads is unknown");
       await this.#addHooks(led);
     }
   }
 
   async #addHooks(path: string): Promise<void> {
     const names = await readdir(path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT" || error.code === "ENOTDIR") return []; // a change once it is there
+      if (error.code === "ENOENT" || error.code === "ENOTDIR") return []; // counts as a change once it exists
       throw new Unreadable(`${path}: cannot be read`);
     });
     for (const name of names) if (!name.endsWith(".sample")) await this.#addHook(join(path, name));
@@ -143,7 +143,7 @@ class Reading {
     this.#enter(led, `${INCLUDED} ${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`);
   }
 
-  /** What was entered first stays. */
+  /** The first entry of a name stays. */
   #enter(name: string, entry: string): void {
     if (!this.entries.has(name)) this.entries.set(name, entry);
   }
@@ -156,13 +156,13 @@ class Reading {
   async #addAllIncluded(file: string, settings: Uint8Array, depth = 0): Promise<void> {
     const paths = await includedPaths(file, settings);
     const hooks = await hooksPathsIn(settings);
-    if (paths === undefined || hooks === undefined) throw new Unreadable(`${file}: what it includes cannot be told`);
+    if (paths === undefined || hooks === undefined) throw new Unreadable(`${file}: what it includes is unknown`);
     for (const path of hooks) this.#hooksPaths.add(path);
     for (const path of paths) await this.#addIncluded(path, depth + 1);
   }
 
-  /** A file that git comes to by links, or by an include at depth 1 and more. Links are followed as git follows them; a
-   *  file that is not there yet is a change once it is. */
+  /** A file that git reaches through links, or through an include at depth 1 or more. Links are followed as git follows them; a
+   *  missing file counts as a change once it exists. */
   async #addIncluded(path: string, depth = 0): Promise<void> {
     if (this.#included.has(path)) return;
     this.#included.add(path);
@@ -206,7 +206,7 @@ export const readConfiguration = async (
   return { ok: true, configuration: { entries, fingerprint: fingerprintOf(entries) } };
 };
 
-/** What was entered for a name, which may also be that of a property of every object. */
+/** The entry of a name, which may also be a property of every object. */
 export const entryOf = (entries: Readonly<Record<string, string>>, name: string): string | undefined =>
   Object.hasOwn(entries, name) ? entries[name] : undefined;
 

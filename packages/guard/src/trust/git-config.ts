@@ -1,23 +1,23 @@
 /** Which lines of a repository's configuration change every day and can run nothing?
- *  Invariant: a section is left out only as a whole, and only if it is exactly what git writes when a branch starts to
- *  follow another; any other spelling, and anything near a continued line, counts. So no line is ever read as part of
- *  another section than git's. Nothing is interpreted.
- *  Elsewhere: hashing what is left (configuration.ts). */
+ *  Invariant: a section is skipped only as a whole, and only if it is exactly what git writes when a branch starts to track another.
+ *  Any other spelling, and anything near a continued line, counts. So no line is ever read as part of a different section than
+ *  in git. Nothing is interpreted.
+ *  Elsewhere: hashing the rest (configuration.ts). */
 
 const SECTION = /^\[branch "[\w./+@-]+"\]$/;
 const FOLLOWS = [/^\tremote = [\w.-]+$/, /^\tmerge = refs\/heads\/[\w./+@-]+$/, /^\trebase = (?:true|false)$/];
 
-/** git takes a carriage return before the end of a line for a part of that end. */
+/** git treats a carriage return before a line feed as part of the line end. */
 const CONTINUED = /\\\r?$/;
 
-/** Everything in a longer file counts. */
+/** In a longer file, everything counts. */
 const MAX_LENGTH = 1_000_000;
 
-/** Pushing a new branch must not ask for trust again, or people learn to say yes without reading. */
+/** Pushing a new branch must not ask for trust again, or people learn to approve without reading. */
 export const withoutBranches = (text: string): string => {
   if (text.length > MAX_LENGTH) return text;
   const kept: string[] = [];
-  /** The lines of a branch's section so far: left out if another section follows, or the end. */
+  /** The lines of a branch's section so far; skipped if another section or the end follows. */
   let branch: string[] = [];
   let continued = false;
   const lines = text.split("\n");

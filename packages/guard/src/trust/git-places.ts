@@ -1,7 +1,7 @@
 /** Where does git keep the settings and hooks of a folder?
- *  Invariant: only pointers are followed, as git follows them: `.git` may be a file, and what it leads to may share with
- *  another; nothing is run.
- *  Elsewhere: hashing what stands there (configuration.ts), work trees that inherit trust (work-tree.ts). */
+ *  Invariant: only pointers are followed, as git follows them: `.git` may be a file, and its target may share with another
+ *  repository. Nothing is run.
+ *  Elsewhere: hashing what is there (configuration.ts), work trees that inherit trust (work-tree.ts). */
 
 import { lstat, realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
@@ -26,15 +26,15 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Where a pointer leads, as the kernel goes there: `..` behind a link is the folder above where it leads. Undefined for one
- *  that is no text, and so names a place that we cannot say. */
+/** Where a pointer leads, as the kernel resolves it: `..` after a link is the parent of its target. Undefined if the pointer is
+ *  not valid text. */
 export const ledTo = async (folder: string, pointer: string): Promise<string | undefined> => {
   if (/[\0\ufffd]/.test(pointer)) return undefined;
   const path = isAbsolute(pointer) ? pointer : `${folder}/${pointer}`;
-  return realpath(path).catch(() => resolve(path)); // nothing is there, for git neither
+  return realpath(path).catch(() => resolve(path)); // nothing is there, so git finds nothing either
 };
 
-/** Undefined: there is none. `unreadable`: git would follow something that we cannot. */
+/** Undefined: there is none. `unreadable`: git would follow something that we cannot read. */
 export const gitPlaces = async (folder: string): Promise<GitPlaces | "unreadable" | undefined> => {
   const top = await topAbove(folder);
   if (top === undefined) return undefined;
@@ -49,7 +49,7 @@ export const gitPlaces = async (folder: string): Promise<GitPlaces | "unreadable
   return common === undefined ? "unreadable" : { top, own, common, isUsual: false };
 };
 
-/** Where git finds a repository: the settings and hooks of one around the folder count in it as well. */
+/** Where git finds a repository: settings and hooks of an enclosing repository apply in the folder as well. */
 const topAbove = async (folder: string): Promise<string | undefined> => {
   if (await isThere(join(folder, ".git"))) return folder;
   return dirname(folder) === folder ? undefined : topAbove(dirname(folder));

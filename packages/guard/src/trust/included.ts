@@ -1,6 +1,6 @@
-/** Which files do settings of git include?
- *  Invariant: git itself reads the settings, from the very bytes that are hashed; whether a condition holds now does not
- *  matter. What git cannot read, or nobody can resolve, has no answer.
+/** Which files do git's settings include?
+ *  Invariant: git itself reads the settings, from exactly the bytes that are hashed. Whether a condition is true now does not
+ *  matter. If git cannot read them, or a path cannot be resolved, there is no answer.
  *  Elsewhere: hashing the files (configuration.ts). */
 
 import { execFile } from "node:child_process";
@@ -9,17 +9,17 @@ import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { SYSTEM_FOLDERS } from "../paths/index.ts";
 
-/** git's way to say that there is none. */
+/** git's exit code for a missing key. */
 const NONE = 1;
 
-/** Paths as git opens them, in order; `file` is the path by which it came to these settings. Links on the way are left to
- *  whoever follows them: what `..` means behind one, only the file system can say. */
+/** Paths as git opens them, in order; `file` is the path through which it reached these settings. Links are not resolved here:
+ *  only the file system knows what `..` means after one. */
 export const includedPaths = async (file: string, settings: Uint8Array): Promise<readonly string[] | undefined> => {
   const paths = await valuesIn(settings, "include", "^include(if)?\\..*path$");
   return allOrNone(paths?.map((path) => resolved(path, dirname(file))));
 };
 
-/** Folders that settings name for hooks; a relative one counts from the top of the work tree. */
+/** Folders that settings name for hooks; a relative one is relative to the top of the work tree. */
 export const hooksPathsIn = async (settings: Uint8Array): Promise<readonly string[] | undefined> => {
   const paths = await valuesIn(settings, "hookspath", "^core\\.hookspath$");
   return allOrNone(paths?.map((path) => resolved(path, "")));
@@ -38,7 +38,7 @@ const valuesIn = async (
   const git = SYSTEM_FOLDERS.map((folder) => join(folder, "git")).find((path) => existsSync(path));
   if (git === undefined) return undefined;
   const text = await readByGit(git, settings, keys);
-  // A name that is no text cannot be followed from here.
+  // A name that is not valid text cannot be followed from here.
   if (text === undefined || text.includes("\ufffd")) return undefined;
   return text
     .split("\0")
@@ -46,7 +46,7 @@ const valuesIn = async (
     .map((value) => /\n(.*)$/s.exec(value)?.[1] ?? "");
 };
 
-/** What git prints; undefined where it fails. There may be hundreds of files, so nothing waits for it here. */
+/** git's output; undefined if it fails. Asynchronous, because there may be hundreds of files. */
 const readByGit = (git: string, settings: Uint8Array, keys: string): Promise<string | undefined> =>
   new Promise((done) => {
     const child = execFile(
@@ -64,7 +64,7 @@ const readByGit = (git: string, settings: Uint8Array, keys: string): Promise<str
       },
       (error, stdout) => done(error === null ? stdout : error.code === NONE && !error.killed ? "" : undefined),
     );
-    child.stdin?.on("error", () => undefined); // it ends before it has read everything; its exit tells
+    child.stdin?.on("error", () => undefined); // git may exit before it has read everything; its exit code tells
     child.stdin?.end(settings);
   });
 

@@ -1,7 +1,7 @@
-/** What of a project's settings stays in force when its files change after they were trusted: all that tightens.
- *  Without it, whoever can write to the folder lifts its denials by changing one letter.
- *  Invariant: taken from the very bytes that were trusted; nothing that allows, starts or names a program is kept, and no
- *  other value of the file, which may contain secrets.
+/** Which of a project's settings stay in force when its files change after they were trusted? All that tighten. Otherwise, anyone
+ *  who can write to the folder could lift its denials by changing one letter.
+ *  Invariant: taken from exactly the bytes that were trusted. Nothing that allows, starts or names a program is kept, and no other
+ *  value of the file, which may contain secrets.
  *  Elsewhere: the record it is kept in (store.ts), applying it (../settings). */
 
 import { join } from "node:path";
@@ -23,7 +23,7 @@ const FILES = [
   ".claude/settings.local.json",
 ];
 
-/** Reads an open folder's settings; `entries` are the hashes that were agreed to. */
+/** Reads an open folder's settings; `entries`: the trusted hashes. */
 export const keptSettings = async (
   root: Root,
   entries: Readonly<Record<string, string>>,
@@ -62,7 +62,7 @@ const tighteningOf = (text: string, file: string): Fields | undefined => {
   return Object.keys(settings).length === 0 ? undefined : settings;
 };
 
-/** A rule may stand with its examples, which were checked when it was read first. */
+/** A rule may have examples, which were checked when it was first read. */
 const listOf = (name: string, rules: unknown): Fields => {
   const texts = (Array.isArray(rules) ? rules : []).flatMap((rule: unknown) => {
     const text = typeof rule === "string" ? rule : fieldsOf(rule).rule;

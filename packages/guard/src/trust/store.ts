@@ -1,7 +1,7 @@
 /** Which folders does the user trust, with which executable configuration?
- *  Invariant: the answer is kept outside every workspace, keyed by real path, and covers hashes: other bytes ask again.
- *  A folder that nobody trusted is not read at all. What trusted settings tighten holds until trust is renewed or
- *  revoked, whatever becomes of the files.
+ *  Invariant: the answer is stored outside every workspace, keyed by real path, and covers hashes: changed bytes ask again. A folder
+ *  that nobody trusted is not read at all. Restrictions from trusted settings apply until trust is renewed or revoked, whatever
+ *  happens to the files.
  *  Elsewhere: what is hashed (configuration.ts), work trees (work-tree.ts), the folder it is kept in (../files). */
 
 import { createHash } from "node:crypto";
@@ -21,25 +21,25 @@ import { type KeptSettings, keptSettings } from "./kept-settings.ts";
 import { mainRepositoryOf } from "./work-tree.ts";
 
 export type Trust =
-  /** `through`: the folder that was trusted; another than `folder` for a work tree. */
+  /** `through`: the folder that was trusted; for a work tree, it differs from `folder`. */
   | {
       readonly kind: "trusted";
       readonly folder: string;
       readonly through: string;
-      /** What was agreed to and is there, by name: whoever reads a file later compares it (isEntryOf). */
+      /** The trusted entries that exist, by name. Code that reads a file later compares it (isEntryOf). */
       readonly entries: Grant["entries"];
-      /** Absent where there are none. */
+      /** Absent if there are none. */
       readonly accepted?: readonly AcceptedRule[];
     }
   | { readonly kind: "unknown"; readonly folder: string }
-  /** `kept`: what the settings tightened when they were trusted; absent where it is nothing. */
+  /** `kept`: restrictions from the settings as they were trusted; absent if there are none. */
   | {
       readonly kind: "changed";
       readonly folder: string;
       readonly changed: readonly string[];
       readonly kept?: readonly KeptSettings[];
     }
-  /** Not trusted, and it cannot be asked for before this is repaired. */
+  /** Not trusted, and the user cannot be asked until this is repaired. */
   | {
       readonly kind: "refused";
       readonly folder: string;
@@ -47,9 +47,9 @@ export type Trust =
       readonly kept?: readonly KeptSettings[];
     };
 
-/** A rule of the project that allows, and that the person accepted with its trust. */
+/** An allow rule of the project that the user accepted when trusting it. */
 export type AcceptedRule = {
-  /** The settings file it stands in, relative to the folder. */
+  /** Its settings file, relative to the folder. */
   readonly file: string;
   readonly rule: string;
 };
@@ -58,11 +58,11 @@ export type Grant = {
   readonly folder: string;
   readonly entries: Readonly<Record<string, string>>;
   readonly accepted?: readonly AcceptedRule[];
-  /** What its settings tighten, for when they are changed. */
+  /** Restrictions from its settings, in case the files change. */
   readonly kept?: readonly KeptSettings[];
 };
 
-/** What a person said yes to. */
+/** What the user agreed to. */
 export type Agreement = { readonly fingerprint: string; readonly accepted?: readonly AcceptedRule[] };
 
 const isTexts = (value: unknown): boolean =>
@@ -74,18 +74,18 @@ const isTexts = (value: unknown): boolean =>
 const grantSchema = z.strictObject({
   version: z.literal(1),
   folder: z.string().min(1),
-  entries: z.custom<Grant["entries"]>(isTexts), // z.record leaves `__proto__` out
+  entries: z.custom<Grant["entries"]>(isTexts), // z.record drops `__proto__`
   accepted: z.array(z.strictObject({ file: z.string(), rule: z.string() })).exactOptional(),
   kept: z.array(z.strictObject({ file: z.string(), text: z.string() })).exactOptional(),
 });
 
-/** `$XDG_STATE_HOME/prefork`, or `.local/state/prefork` in the home folder. A relative value counts as none. */
+/** `$XDG_STATE_HOME/prefork`, or `.local/state/prefork` in the home folder. A relative value is ignored. */
 export const stateFolder = (env: Readonly<Record<string, string | undefined>>, home: string): string => {
   const { XDG_STATE_HOME: base } = env;
   return join(base !== undefined && isAbsolute(base) ? base : join(home, ".local", "state"), "prefork");
 };
 
-/** Where files that are being written are noted, so that those of a process that died are taken away. */
+/** Where files in the middle of a write are noted, so that those of a dead process are removed. */
 export const draftsIn = (state: string): string => join(state, "drafts");
 
 const refuse = (reason: string): Refused => ({ ok: false, reason });
@@ -103,7 +103,7 @@ const parseGrant = (text: string): Grant | undefined => {
   }
 };
 
-/** A record is believed only if nobody else could have written it. */
+/** A record is used only if nobody else could have written it. */
 const readGrant = async (
   store: Root,
   name: string,
@@ -117,14 +117,14 @@ const readGrant = async (
   const { owner, mode, links } = read.facts;
   if (owner !== self()) return refuse(`${path} belongs to another user (${owner})`);
   if (mode & 0o022) return refuse(`${path} can be changed by others (mode ${mode.toString(8).padStart(4, "0")})`);
-  if (links !== 1) return refuse(`${path} has further names (hard links)`);
+  if (links !== 1) return refuse(`${path} has other names (hard links)`);
   const grant = parseGrant(read.bytes.toString("utf8"));
   if (grant === undefined || keyOf(grant.folder) !== name)
     return refuse(`${path} is damaged; remove it to be asked again`);
   return { ok: true, grant };
 };
 
-/** Opens the store and the folder, and closes both. A folder or a store that cannot be opened is a refusal. */
+/** Opens the store and the folder, and closes both. If one cannot be opened, the result is a refusal. */
 const withStore = async <T>(state: string, use: (store: Root) => Promise<T>): Promise<T | Refused> => {
   const above = await openPrivateFolder(state);
   if (!above.ok) return above;
@@ -145,7 +145,7 @@ const withFolder = async <T>(folder: string, use: (root: Root) => Promise<T>): P
   }
 };
 
-/** What a person is asked to trust: read, hashed, not interpreted. */
+/** What the user is asked to trust: read and hashed, not interpreted. */
 export const configurationOf = (
   folder: string,
 ): Promise<{ readonly ok: true; readonly configuration: Configuration } | Refused> =>
@@ -165,8 +165,8 @@ export const readTrust = (state: string): Promise<{ readonly ok: true; readonly 
     return { ok: true, grants: grants.sort((a, b) => (a.folder < b.folder ? -1 : 1)) };
   });
 
-/** A work tree brings its own files, perhaps of another branch: each must be one that was agreed to. What lies with the
- *  main one is compared there, but for settings of this work tree alone: they may say what those of the main one said. */
+/** A work tree has its own files, perhaps of another branch: each must be a trusted one. What is kept with the main work tree is
+ *  compared there, except for settings of this work tree alone, which may repeat those of the main one. */
 const inheritedBy = (entries: Readonly<Record<string, string>>, granted: Grant, main: string): readonly string[] =>
   Object.keys(entries).filter((name) => {
     if (isGits(name)) return false;
@@ -175,12 +175,12 @@ const inheritedBy = (entries: Readonly<Record<string, string>>, granted: Grant, 
     return hashIn(entryOf(entries, name)) !== hashIn(granted.entries[".git/config.worktree"]);
   });
 
-/** Of git's own folder. `.githooks` is one of the project's. */
+/** Entries of git's own folder. `.githooks` belongs to the project. */
 const isGits = (name: string): boolean => name === ".git" || name.startsWith(".git/");
 
 const hashIn = (entry: string | undefined): string | undefined => entry?.split(" ").at(-1);
 
-/** Settings and hooks of git count in every work tree, and lie with the main one. */
+/** git's settings and hooks apply in every work tree, and are kept with the main one. */
 const sharedChanges = async (main: string, granted: Grant): Promise<readonly string[]> => {
   const now = await withFolder(main, readConfiguration);
   if (!now.ok) return [".git"];
@@ -213,17 +213,17 @@ const judge = async (store: Root, root: Root): Promise<Trust> => {
   return { ...trusted, ...(accepted === undefined ? {} : { accepted }) };
 };
 
-/** Is this folder trusted, as it is now? */
+/** Whether this folder is trusted in its current state. */
 export const trustOf = async (state: string, folder: string): Promise<Trust> => {
   const found = await inspectPrivateFolder(join(state, "trust"));
-  const isEmpty = found.ok && found.mode === undefined; // asking makes no folders
+  const isEmpty = found.ok && found.mode === undefined; // inspecting creates no folders
   const answer = isEmpty
     ? await withFolder(folder, async ({ path }): Promise<Trust> => ({ kind: "unknown", folder: path }))
     : await withStore(state, (store) => withFolder(folder, (root) => judge(store, root)));
   return "kind" in answer ? answer : { kind: "refused", folder, reason: answer.reason };
 };
 
-/** Trusts a folder with the configuration that was shown: other bytes by now are refused. */
+/** Trusts a folder with the configuration that was shown; refused if the bytes have changed since. */
 export const grant = (
   state: string,
   folder: string,
@@ -249,7 +249,7 @@ export const grant = (
   );
 };
 
-/** Forgets a folder; one that was not trusted, or is no longer there, is no failure. */
+/** Forgets a folder. A folder that was not trusted or no longer exists is not an error. */
 export const revoke = (state: string, folder: string): Promise<{ readonly ok: true } | Refused> =>
   withStore(state, async (store) => {
     const real = await withFolder(folder, async (root) => ({ ok: true as const, path: root.path }));

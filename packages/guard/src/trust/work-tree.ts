@@ -1,5 +1,5 @@
-/** Is this folder a work tree of a repository, and does that repository say so too?
- *  Invariant: a folder's own claim is never enough: the repository's record must point back at exactly this folder.
+/** Is this folder a work tree of a repository, and does that repository agree?
+ *  Invariant: a folder's own statement is never enough: the repository's record must point back at exactly this folder.
  *  Elsewhere: what follows from it (store.ts). */
 
 import { realpath } from "node:fs/promises";
@@ -23,7 +23,7 @@ const pointsBackAt = async (folder: string, claimed: string): Promise<boolean> =
   );
 };
 
-/** The main repository's folder, verified from both ends; undefined where the folder is no such work tree. */
+/** The main repository's folder, verified from both ends; undefined if the folder is not such a work tree. */
 export const mainRepositoryOf = async (folder: Root): Promise<string | undefined> => {
   const claim = /^gitdir: (.+)$/.exec((await pointer(folder, join(folder.path, ".git"))) ?? "")?.[1];
   if (claim === undefined) return undefined;

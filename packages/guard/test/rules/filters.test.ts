@@ -188,7 +188,7 @@ test("a memory folder is looked up when the filter is made: a link works, a miss
   for (const [folder, why] of [
     ...["memory", "~/memory", "/", "/a/..", ""].map((name) => [name, /not an absolute folder/] as const),
     [place.at("missing"), /there is no such folder/],
-    [place.at("a file"), /it is no folder/],
+    [place.at("a file"), /it is not a folder/],
   ] as const)
     assert.throws(() => memoryOnly(folder), why, folder);
   assert.throws(() => memoryOnly([MEMORY, place.path]), /it is not .*memory$/);

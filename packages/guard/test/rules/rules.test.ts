@@ -19,8 +19,8 @@ const covers = (text: string, list: RuleList, [tool, subject]: readonly [string,
 
 test("a rule of an unknown form is an error that names it", () => {
   const wrong: readonly (readonly [string, RegExp])[] = [
-    ["", /is no rule/],
-    ["Bash(", /is no rule/],
+    ["", /is not a rule/],
+    ["Bash(", /is not a rule/],
     ["Bash()", /names no command/],
     ["Bash(:*)", /names no command/],
     ["Bash(ls | wc)", /one simple command/],

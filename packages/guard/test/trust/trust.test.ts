@@ -288,7 +288,7 @@ test("a record that others could have written, or that is damaged, is not believ
   chmodSync(await renew(), 0o620);
   assert.match(await reason(), /can be changed by others \(mode 0620\)/);
   linkSync(await renew(), place.at("second-name"));
-  assert.match(await reason(), /further names/);
+  assert.match(await reason(), /other names/);
   const record = await renew();
   const content = readFileSync(record);
   rmSync(record);
