@@ -1,6 +1,6 @@
 /** Child processes that take one order at a time and report on it.
- *  Invariant: a child ends with its owner's scope, by its own id; a child that fails or says nothing is an error with
- *  its name, never a wait without end.
+ *  Invariant: a child ends with its owner's scope, by its own id; a child that fails or stays silent is an error with
+ *  its name, never an endless wait.
  *  Elsewhere: what the children do (wire/). */
 
 import { fork } from "node:child_process";

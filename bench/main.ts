@@ -1,5 +1,5 @@
-/** `npm run bench -- <name>`: are the promised figures kept, on this machine, now?
- *  Invariant: exit code 0 when every limit is kept, 1 when one is missed or could not be measured, 2 for a wrong call.
+/** `npm run bench -- <name>`: does this machine meet the promised figures now?
+ *  Invariant: exit code 0 if every limit is met, 1 if one is missed or could not be measured, 2 for a usage error.
  *  Elsewhere: how to read the table (README.md), the benchmarks (one folder each).
  *
  *  npm run bench -- wire guard fork proxy loop files worktree [--quick] [--json] */
@@ -17,7 +17,7 @@ import { measureWorktree } from "./worktree/index.ts";
 
 type Benchmark = {
   readonly about: string;
-  readonly measure: (extent: Extent, told: (step: string) => void) => Promise<readonly Finding[]>;
+  readonly measure: (extent: Extent, report: (step: string) => void) => Promise<readonly Finding[]>;
 };
 
 const benchmarks: Readonly<Record<string, Benchmark>> = {
@@ -42,10 +42,10 @@ const run = async (names: readonly string[], options: { readonly quick: boolean;
   const { quick, json } = options;
   const extent = { rounds: quick ? 5 : 40, streams: quick ? 100 : 1_000, collect: garbageCollector() };
   setTimeout(giveUp, MOST_MS).unref();
-  const told = (step: string): void => void process.stderr.write(`… ${step}\n`);
+  const report = (step: string): void => void process.stderr.write(`… ${step}\n`);
   const [before, started] = [surroundings(), performance.now()];
   const findings: Finding[] = [];
-  for (const name of names) findings.push(...((await benchmarks[name]?.measure(extent, told)) ?? []));
+  for (const name of names) findings.push(...((await benchmarks[name]?.measure(extent, report)) ?? []));
   const rows = findings.map(judge);
   const missed = rows.filter(({ ok }) => ok === false).length;
   const [after, seconds] = [surroundings(), (performance.now() - started) / 1_000];

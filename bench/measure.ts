@@ -1,6 +1,6 @@
-/** How a figure is taken: CPU time of this process, subjects taking turns, medians over rounds.
- *  Invariant: every subject of a comparison runs in every round, each round begins with another one, and no subject
- *  pays for the garbage of the one before it.
+/** How a figure is measured: CPU time of this process, alternating subjects, medians over rounds.
+ *  Invariant: every subject of a comparison runs in every round, each round starts with another one, and no subject pays
+ *  for the garbage of the one before it.
  *  Elsewhere: the subjects (wire/), what the figures are held against (table.ts). */
 
 import { availableParallelism, cpus, loadavg } from "node:os";

@@ -1,5 +1,5 @@
-/** Findings as a table: what was measured, what it stands beside, and whether the promised limit holds.
- *  Invariant: a verdict comes from the unrounded figures, and what has no limit gets no verdict.
+/** Findings as a table: what was measured, what it is compared with, and whether the promised limit is met.
+ *  Invariant: a verdict uses the unrounded figures; a figure without a limit has no verdict.
  *  Elsewhere: measuring (measure.ts), what is measured (wire/, guard/). */
 
 export type Unit = "µs" | "ms" | "KiB" | "MiB" | "streams" | "forks" | "handles" | "files" | "verdicts/s";

@@ -1,5 +1,5 @@
-/** A loop of your own that only grows: each request begins with the bytes of the last one and reads what it wrote. At its
- *  end it forks. For a loop with another client, which has only bodies and answers, see 03-fork.ts. */
+/** Your own append-only loop: each request starts with the bytes of the last one and reads what that wrote. At the end it
+ *  forks. For a loop with another client, which has only bodies and answers, see 03-fork.ts. */
 
 import assert from "node:assert/strict";
 import { echo, startSimulator, textOfTokens } from "@prefork/simulator";

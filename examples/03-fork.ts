@@ -1,5 +1,5 @@
-/** forkRequests: three forks of a request that your own loop has sent, with whatever client. They share its cache and
- *  differ in one block. */
+/** forkRequests: three forks of a request that your own loop sent, with any client. They share its cache and differ only in
+ *  one block. */
 
 import assert from "node:assert/strict";
 import { callTools, lastUserText, say, startSimulator, textOfTokens } from "@prefork/simulator";

@@ -1,4 +1,4 @@
-/** A session: one prompt, its events, its result. The simulator stands in for the provider; give a key instead to ask one. */
+/** A session: one prompt, its events, its result. The simulator replaces the provider; pass a key to use a real one. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

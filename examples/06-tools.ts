@@ -1,4 +1,4 @@
-/** The built-in tools at work on real files: the scripted model sees a result, and acts on it in the next turn. */
+/** The built-in tools on real files: the scripted model sees a result, and acts on it in the next turn. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Who may do what: rules, and somebody who answers questions. */
+/** Permissions: rules, and a function that answers questions. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** A session goes on from its journal: the same bytes are sent again, so the provider's cache knows them. */
+/** Resumes a session from its journal: the same bytes are sent again, so they hit the provider's cache. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

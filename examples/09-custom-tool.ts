@@ -1,4 +1,4 @@
-/** A tool of your own beside the built-in ones. Its schema is sent once, as part of the prefix. */
+/** Your own tool next to the built-in ones. Its schema is sent once, as part of the prefix. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

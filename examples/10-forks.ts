@@ -1,4 +1,4 @@
-/** Forks of a session: the model starts three in one turn; each uses real tools, and reports once. */
+/** Forks of a session: the model starts three of them in one turn; each uses real tools and reports once. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

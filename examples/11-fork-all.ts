@@ -1,4 +1,4 @@
-/** Forks that a program starts: they go on from the conversation as it is, work side by side, and are waited for. */
+/** Forks that a program starts: they continue the present conversation in parallel, and the program waits for them. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** A budget for a family: a request that could pass it is never sent, whatever the forks would like to do. */
+/** A budget for a family: a request that could exceed it is never sent. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

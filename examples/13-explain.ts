@@ -1,4 +1,4 @@
-/** A family's bill after the fact, from journals alone: what each request read and cost, and what it would have been. */
+/** A family's bill from its journals: what each request read and cost, and what the alternatives would have cost. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

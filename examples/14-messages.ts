@@ -1,4 +1,4 @@
-/** Words for forks: the model corrects one at work and wakes it after its report; a program moves one to the background. */
+/** Messages to forks: the model steers a running one and resumes it after its report; a program moves one to the background. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Why did this request not read what that one wrote? Any agent's recorded bodies, down to the letter. */
+/** Why did this request miss the cache of that one? Compares any agent's recorded bodies, to the exact character. */
 
 import assert from "node:assert/strict";
 import { startSimulator, textOfTokens } from "@prefork/simulator";

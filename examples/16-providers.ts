@@ -1,4 +1,4 @@
-/** Ten providers on one machine: the same script, each with its own wire, cache and bill. */
+/** Ten simulated providers on one machine: the same script, each with its own wire format, cache and bill. */
 
 import assert from "node:assert/strict";
 import { GoogleGenAI } from "@google/genai";

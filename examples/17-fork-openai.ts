@@ -1,5 +1,5 @@
-/** forkRequests for a loop of your own that speaks OpenAI's Responses: three forks of the request that it sent last. They
- *  begin with its very bytes; x-ray says what that is worth. A Chat Completions body is forked the same way. */
+/** forkRequests for your own loop on OpenAI Responses: three forks of its last request. They start with its exact bytes, and
+ *  x-ray shows what that saves. A Chat Completions body is forked in the same way. */
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

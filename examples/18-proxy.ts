@@ -1,4 +1,4 @@
-/** Stand between any agent and its provider, and learn what the cache made of its requests: here, the official SDK. */
+/** The proxy between an agent and its provider reports cache hits and misses; here the agent is the official SDK. */
 
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";

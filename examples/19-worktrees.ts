@@ -1,5 +1,5 @@
-/** Five forks refactor five modules, each in a worktree of its own; their work is merged one after another with the tests
- *  between, and taken back again. */
+/** Five forks refactor five modules, each in its own worktree. Their work is merged one after another, with tests after each
+ *  merge, and then undone. */
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,5 +1,5 @@
-/** A tool server (MCP) beside the built-in tools: a program of one's own over stdio. Its tools stand in the list that is
- *  sent once, so that every later request reads all of it. */
+/** A tool server (MCP) next to the built-in tools: your own program over stdio. Its tools are in the list that is sent
+ *  once, so every later request reads them from the cache. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
-/** Skills: folders with a SKILL.md. The conversation begins with their names; a body comes when it is called for, and one
- *  with `context: fork` runs as a fork that reports. */
+/** Skills: folders with a SKILL.md. The conversation starts with their names; a body is loaded when it is called, and a
+ *  skill with `context: fork` runs as a fork that reports. */
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
-/** An extension of your own: a tool, a section of the first message, and hooks that watch over calls. The same function is
- *  what a module named in your settings exports by default. */
+/** Your own extension: a tool, a section of the first message, and hooks around calls. A module named in your settings
+ *  exports the same function by default. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm } from "node:fs/promises";

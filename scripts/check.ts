@@ -1,4 +1,5 @@
-/** `npm run check`: is the repository in the shape we promised? One line a check; a failure says rule, place, way out.
+/** `npm run check`: does the repository follow its rules? One line per check; a failure names the rule, the location and
+ *  how to fix it.
  *  Invariant: changes nothing, except the lists of exported names, and those only with --update-api.
  *  Elsewhere: the rules (checks/), what the code does (test.ts).
  *

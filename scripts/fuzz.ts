@@ -1,5 +1,5 @@
-/** `npm run fuzz -- <name>`: what nobody thought of, tried many times, on this machine, now.
- *  Invariant: exit code 0 when nothing was found, 1 with each finding on a line, 2 for a wrong call; the seed is printed, and
+/** `npm run fuzz -- <name>`: tries many random inputs.
+ *  Invariant: exit code 0 if nothing was found, 1 with one finding per line, 2 for a usage error; the seed is printed, and
  *  the same seed gives the same inputs.
  *  Elsewhere: what is tried (packages/<package>/fuzz/<name>.ts, which export `fuzz`).
  *

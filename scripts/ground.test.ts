@@ -1,5 +1,5 @@
-/** The ground under everything: installing once, running on the right runtime, counting honestly, the door of the
- *  command line. Real processes in folders of their own; npm is a small program that plays what npm does. */
+/** The foundations: installing once, running on the right runtime, counting tests correctly, and the entry of the command
+ *  line. Real processes in scratch folders; npm is replaced by a small program. */
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-/** Which faults are planted, and are they the same ones again? */
+/** Which faults are planted, and does the same seed plant the same ones? */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
 /** `npm run mutate`: would the tests notice a small fault? Plants seeded mutants in copies of the repository, one at a time,
- *  and runs the tests of the module it stands in.
- *  Invariant: exit code 0 when at least 85 % are killed and every survivor has a reason in mutate/survivors.json; the same
+ *  and runs the tests of their module.
+ *  Invariant: exit code 0 if at least 85 % are killed and every survivor has a reason in mutate/survivors.json; the same
  *  seed plants the same mutants.
  *  Elsewhere: which faults (mutate/mutants.ts), asking the tests (mutate/judge.ts).
  *

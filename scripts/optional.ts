@@ -1,6 +1,6 @@
-/** Programs that a new machine may lack: which of them are here, and what did each decide about the tests?
- *  Invariant: a test that depends on one says so with `needs("…")` or `uses("…")`. Where the program is there, its file
- *  runs once more with the program hidden, and only these tests; being skipped then is what they are meant to do.
+/** Programs that a new machine may lack: which of them are installed, and which tests did each affect?
+ *  Invariant: a test that depends on one says so with `needs("…")` or `uses("…")`. If the program is installed, those tests
+ *  run once more with the program hidden; being skipped then is the expected result.
  *  Elsewhere: the two calls (optional.ts of a package's tests), hiding (PREFORK_HIDE_PROGRAMS, read by the runtime). */
 
 import { existsSync, readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-/** What others get: the tarballs that `npm pack` makes of our packages, unpacked far from the clone, and run and compiled
- *  there. A real install needs the package registry and is tried by verify-install.ts. */
+/** What users get: the tarballs of our packages, unpacked outside the clone, and run and compiled there. A real install
+ *  needs the package registry; verify-install.ts does that. */
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";

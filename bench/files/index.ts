@@ -1,4 +1,4 @@
-/** How many of our files does one prompt execute? Whoever follows a prompt through the sources reads about as many.
+/** How many of our files does one prompt execute? A reader who follows a prompt through the sources reads about as many.
  *  Invariant: counted by V8's coverage in a process that runs the sources; the provider is in another process.
  *  Elsewhere: the prompts (session-process.ts). */
 
@@ -25,13 +25,13 @@ const PROMPTS = [
   { kind: "forks", figure: "one prompt that starts five forks", most: 135 },
 ] as const;
 
-export const measureFiles = async (_extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+export const measureFiles = async (_extent: Extent, report: (step: string) => void): Promise<readonly Finding[]> => {
   await using scratch = await makeScratch();
   await using provider = await startChild<never, { readonly url: string }>(
     new URL("./simulator-process.ts", import.meta.url),
   );
   return PROMPTS.map(({ kind, figure, most }) => {
-    told(figure);
+    report(figure);
     const value = executedBy(kind, { url: provider.first.url, folder: join(scratch.path, kind) }).size;
     return {
       group: "Files of ours that are executed",

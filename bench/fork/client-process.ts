@@ -1,4 +1,4 @@
-/** One client in a process of its own, so that neither its garbage nor its memory is in another one's figure.
+/** One client in its own process, so that its garbage and its memory do not affect the figures of others.
  *  Started with a client's name, the provider's URL, the parent's length, and a folder for what is kept; takes orders
  *  until its owner leaves.
  *  Elsewhere: the clients (clients/), who orders (families.ts, open-forks.ts). */

@@ -1,6 +1,6 @@
-/** The conversation that makes a long parent, and what its model says to each request of a family.
- *  Invariant: what the model says depends on the end of the request alone, so whoever sends the same requests is told
- *  the same; every directive is as long as every other.
+/** The conversation of a long parent, and the model's answer to each request of a family.
+ *  Invariant: an answer depends only on the end of the request, so equal requests get equal answers; all directives have
+ *  the same length.
  *  Elsewhere: who plays the model (provider-process.ts, simulator-process.ts), who has the conversation (clients/). */
 
 import { DEFAULT_MODEL, directiveText, FORK_DIRECTIVE_PREFIX, text } from "@prefork/wire";
@@ -32,14 +32,14 @@ export const LOOKED_AT = 2_048;
 /** What the request asks for, by whatever of these stands last in it. */
 export const wantedAt = (end: string): Wanted => {
   const fork = end.lastIndexOf(FORK_DIRECTIVE_PREFIX);
-  const told = Math.max(end.lastIndexOf("async_launched"), end.lastIndexOf("</task-notification>"));
+  const notified = Math.max(end.lastIndexOf("async_launched"), end.lastIndexOf("</task-notification>"));
   const start = [...end.matchAll(/Start (\d+) forks(, one by one)?\./g)].at(-1);
-  if (start && start.index > Math.max(fork, told)) {
+  if (start && start.index > Math.max(fork, notified)) {
     const forks = Number(start[1]);
     return { kind: "start", calls: start[2] === undefined ? callsFor(forks) : [linkOf(0, forks)] };
   }
-  if (fork > told) return { kind: "report" };
-  const next = end.lastIndexOf("</task-notification>") === told ? nextLink(end) : undefined;
+  if (fork > notified) return { kind: "report" };
+  const next = end.lastIndexOf("</task-notification>") === notified ? nextLink(end) : undefined;
   return next ? { kind: "start", calls: [next] } : { kind: "word" };
 };
 
@@ -61,8 +61,8 @@ const callOf = (number: number, description: string): AgentCall => ({
 const linkOf = (number: number, forks: number): AgentCall => callOf(number, `look at part ${number} of ${forks}`);
 
 const nextLink = (end: string): AgentCall | undefined => {
-  const told = [...end.matchAll(/look at part (\d+) of (\d+)/g)].at(-1);
-  const [number, forks] = [Number(told?.[1]) + 1, Number(told?.[2])];
+  const lastPart = [...end.matchAll(/look at part (\d+) of (\d+)/g)].at(-1);
+  const [number, forks] = [Number(lastPart?.[1]) + 1, Number(lastPart?.[2])];
   return number < forks ? linkOf(number, forks) : undefined;
 };
 

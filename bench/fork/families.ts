@@ -1,6 +1,6 @@
-/** What does one more fork of a session cost, and how soon is the last of a family on its way?
- *  Invariant: CPU of the client's process alone, time by the provider's clock; all clients send the same requests to the
- *  byte, every one of them runs in every round, and each round begins with another one.
+/** What does one more fork of a session cost, and how soon is the last request of a family sent?
+ *  Invariant: only the client process's CPU counts, and time is the provider's clock; all clients send identical bytes,
+ *  every client runs in every round, and each round starts with another one.
  *  Elsewhere: the clients (clients/), the provider (provider-process.ts), memory (open-forks.ts). */
 
 import { mkdir } from "node:fs/promises";

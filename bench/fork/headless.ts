@@ -1,7 +1,7 @@
-/** How much memory does `prefork -p` take at its most, with fifty forks at once, beside a program that only sends the
- *  same requests?
- *  Invariant: the built command, in a process of its own and without a flag of ours; both are told by the system how much
- *  they took; runs take turns.
+/** What is the peak memory of `prefork -p` with fifty forks at once, compared with a program that only sends the same
+ *  requests?
+ *  Invariant: the built command runs in its own process without special flags; the system reports both peaks; runs
+ *  alternate.
  *  Elsewhere: that program (raw-process.ts), the requests (conversation.ts). */
 
 import { spawn, spawnSync } from "node:child_process";

@@ -11,20 +11,20 @@ import { compareOpenForks, measureOpenForks } from "./open-forks.ts";
 /** A connection, a journal, and the folders they are kept in. */
 const FILES_PER_FORK = 6;
 
-/** `told` hears what is being measured, before it is. */
-export const measureFork = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+/** `report` is called with each step before it is measured. */
+export const measureFork = async (extent: Extent, report: (step: string) => void): Promise<readonly Finding[]> => {
   mustAllowOpenFiles(extent.streams * FILES_PER_FORK);
-  told("what forks leave on the disk");
+  report("what forks leave on the disk");
   const disk = await measureDisk();
-  told(`${extent.streams} forks, one after another`);
+  report(`${extent.streams} forks, one after another`);
   const oneByOne = await measureOneByOne(extent);
-  told(`${extent.streams / 4} forks open at once, three clients one after the other`);
+  report(`${extent.streams / 4} forks open at once, three clients one after the other`);
   const beside = await compareOpenForks(extent);
-  told(`${extent.streams} forks open at once on the simulator`);
+  report(`${extent.streams} forks open at once on the simulator`);
   const open = await measureOpenForks(extent);
-  told("prefork -p with fifty forks");
+  report("prefork -p with fifty forks");
   const headless = await measureHeadless(extent);
-  told("families of 1 to 200 forks, four clients in turn");
+  report("families of 1 to 200 forks, four clients in turn");
   const families = await measureFamilies(extent);
   return [...families, ...open, ...beside, ...headless, ...disk, ...oneByOne];
 };

@@ -1,4 +1,4 @@
-/** A session whose forks come and go, in a process of its own: what is left of them in memory and on the disk?
+/** A session with many forks, in its own process: what do they leave in memory and on disk?
  *  Started with the provider's URL, the parent's length and a folder; takes one order and waits to be ended.
  *  Elsewhere: who orders (left-behind.ts), the session (clients/parent.ts). */
 

@@ -1,5 +1,5 @@
-/** What is left of forks when they have ended: on the disk, in memory, and of open files?
- *  Invariant: a session of ours alone, on the provider that answers at once; nothing here is a time.
+/** What do ended forks leave behind: on disk, in memory, and as open files?
+ *  Invariant: only our own session, on the provider that answers at once; no figure here is a time.
  *  Elsewhere: the process (keeping-process.ts), what open forks hold (open-forks.ts). */
 
 import { startChild } from "../children.ts";

@@ -1,6 +1,6 @@
-/** A provider that costs as little as it can and still plays the model of this conversation.
- *  Invariant: in a process of its own, on loopback; of a request it looks at the end alone, unless it was told to keep
- *  one. All times are of its own clock: from the last byte of the answer that starts a family to the first of a fork.
+/** The cheapest possible provider that can still play the model of this conversation.
+ *  Invariant: it runs in its own process, on loopback; it reads only the end of a request, unless it was told to keep one.
+ *  All times are of its own clock: from the last byte of the answer that starts a family to the first of a fork.
  *  Elsewhere: a provider that bills and caches is the simulator (simulator-process.ts). */
 
 import { createHash } from "node:crypto";

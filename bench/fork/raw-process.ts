@@ -1,6 +1,6 @@
-/** The least program that sends a family: reads the requests from files, sends them, reads the answers, ends.
- *  Invariant: imports nothing but Node's own modules and holds no more than it sends, since its memory is the measure;
- *  it is run with its types taken out, so that taking them out is not in its memory either.
+/** The smallest program that sends a family: it reads the requests from files, sends them, reads the answers and exits.
+ *  Invariant: it imports only Node's own modules and holds no more than it sends, because its memory is the yardstick; its
+ *  types are stripped beforehand, so that stripping takes no memory either.
  *  Elsewhere: who writes the files and runs it (headless.ts). */
 
 import { readFileSync } from "node:fs";

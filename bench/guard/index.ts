@@ -7,11 +7,11 @@ import { readCorpora } from "./corpora.ts";
 import { measureStartUp } from "./start-up.ts";
 import { measureVerdicts } from "./verdicts.ts";
 
-/** `told` hears what is being measured, before it is. */
-export const measureGuard = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+/** `report` is called with each step before it is measured. */
+export const measureGuard = async (extent: Extent, report: (step: string) => void): Promise<readonly Finding[]> => {
   const corpora = readCorpora();
-  told("judging both corpora");
+  report("judging both corpora");
   const verdicts = await measureVerdicts(corpora, extent);
-  told("starting processes up to their first verdict");
+  report("starting processes up to their first verdict");
   return [...verdicts, ...(await measureStartUp(extent))];
 };

@@ -5,8 +5,8 @@ import type { Extent } from "../measure.ts";
 import type { Finding } from "../table.ts";
 import { measureSessions } from "./sessions.ts";
 
-/** `told` hears what is being measured, before it is. */
-export const measureLoop = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
-  told("sessions of 100 turns, four clients in turn");
+/** `report` is called with each step before it is measured. */
+export const measureLoop = async (extent: Extent, report: (step: string) => void): Promise<readonly Finding[]> => {
+  report("sessions of 100 turns, four clients in turn");
   return measureSessions(extent);
 };

@@ -1,6 +1,6 @@
-/** The least that a client without a journal needs to be resumed: every message in a file, on the disk at turn ends.
- *  Invariant: no more than that, so that nobody pays for what is ours: one line a message, one write a line, one sync a
- *  turn, no hashes, no lock, no checks.
+/** The minimum that a client without a journal needs to be resumable: every message in a file, synced after each turn.
+ *  Invariant: no more than that, so that the other clients do not pay for our features: one line and one write per message,
+ *  one sync per turn, no hashes, no lock, no checks.
  *  Elsewhere: who keeps one (clients/), our own journal (packages/runtime). */
 
 import { closeSync, fdatasync, openSync, rmSync, writeSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** One client, one session, in a process of its own: nobody pays for another's garbage, and the peak is its own.
+/** One client and one session in its own process: no client pays for the garbage of another, and the peak is its own.
  *  Started with a client's name and the simulator's URL; reports once and waits to be ended.
  *  Elsewhere: the clients (clients/), who compares them (sessions.ts). */
 

@@ -1,6 +1,6 @@
-/** What does a turn of a long session cost the client, beside other libraries that have the same conversation?
- *  Invariant: CPU and memory of the client's process alone; every round has a fresh process of every client, each round
- *  begins with another one; a run in which a client was refused, or had another conversation, fails.
+/** What does a turn of a long session cost the client, compared with other libraries in the same conversation?
+ *  Invariant: only CPU and memory of the client's process count; every round has a fresh process of every client, and each
+ *  round starts with another one; the run fails if a client was refused or had a different conversation.
  *  Elsewhere: the conversation (conversation.ts), one session (session-process.ts). */
 
 import { type Child, startChild } from "../children.ts";
@@ -38,17 +38,17 @@ const sessionOf = async (name: ClientName, simulator: Simulator): Promise<Ended>
     simulator.first.url,
   ]);
   if (child.first.type === "failed") throw new Error(`${name} failed: ${child.first.message}`);
-  const told = await simulator.ask({ tell: true });
-  if (told.type !== "session") throw new Error("the simulator did not tell what it saw");
-  mustBeTheConversation(name, told);
+  const seen = await simulator.ask({ tell: true });
+  if (seen.type !== "session") throw new Error("the simulator did not report what it saw");
+  requireSameConversation(name, seen);
   return child.first;
 };
 
 const PROMPT_TOKENS = { least: 196_000, most: 204_000 };
 const LEAST_READ = 0.95;
 
-const mustBeTheConversation = (name: ClientName, told: Told): void => {
-  const { requests, refused, lastPrompt, read, prompts } = told;
+const requireSameConversation = (name: ClientName, seen: Told): void => {
+  const { requests, refused, lastPrompt, read, prompts } = seen;
   if (refused.length > 0 || requests !== TURNS)
     throw new Error(`${name} sent ${requests} good requests; refused: ${refused[0] ?? "none"}`);
   if (lastPrompt < PROMPT_TOKENS.least || lastPrompt > PROMPT_TOKENS.most)

@@ -1,5 +1,5 @@
-/** A gateway in a process of its own, so that its CPU and its memory are nobody else's.
- *  Started with its name and the provider's URL; `ours` is the proxy, `bare` the least that a proxy can be.
+/** A gateway in its own process, so that its CPU and memory can be measured.
+ *  Started with its name and the provider's URL; `ours` is the proxy, `bare` the smallest possible one.
  *  Elsewhere: who sends through it (client.ts). */
 
 import { Agent, createServer, request } from "node:http";

@@ -1,4 +1,4 @@
-/** What does standing between an agent and its provider cost: time, CPU, memory?
+/** What does the proxy between an agent and its provider cost: time, CPU, memory?
  *  Invariant: direct, bare and ours run in every round, on connections that are open already, against the same provider.
  *  Elsewhere: the gateways (gateway-process.ts), how to read the table (../README.md). */
 
@@ -38,22 +38,22 @@ const SIZES = [
 const SENT = 10;
 const BATCH = 20;
 
-export const measureProxy = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+export const measureProxy = async (extent: Extent, report: (step: string) => void): Promise<readonly Finding[]> => {
   await using server = await startServer("canned");
   await using stack = new AsyncDisposableStack();
   const [ours, bare] = [await startGateway("ours", server), await startGateway("bare", server)];
   stack.use(ours.child);
   stack.use(bare.child);
   const findings: Finding[] = [];
-  told("one request after the other: direct, bare and ours");
+  report("one request after the other: direct, bare and ours");
   for (const size of SIZES)
     findings.push(...(await measureTime(size, { direct: server.url, bare: bare.url, ours: ours.url }, extent)));
-  told("the same while four others send 800 KB at once");
+  report("the same while four others send 800 KB at once");
   findings.push(...(await measureBusy({ bare: bare.url, ours: ours.url }, extent)));
-  told("CPU of the gateways");
+  report("CPU of the gateways");
   for (const size of SIZES) findings.push(...(await measureCpu(size, { bare, ours }, extent)));
   const requests = extent.streams * 10;
-  told(`memory over ${requests} requests`);
+  report(`memory over ${requests} requests`);
   findings.push(...(await measureMemory(server, requests)));
   return findings;
 };

@@ -9,19 +9,19 @@ import { measureSending } from "./sending.ts";
 import { compareStreams, measureStreams } from "./streams.ts";
 import { measureTurns } from "./turns.ts";
 
-/** `told` hears what is being measured, before it is. */
-export const measureWire = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+/** `report` is called with each step before it is measured. */
+export const measureWire = async (extent: Extent, report: (step: string) => void): Promise<readonly Finding[]> => {
   mustAllowOpenFiles(extent.streams); // in the client, and as many in the server
-  told("building turns");
+  report("building turns");
   const turns = await measureTurns(extent);
-  told("building forks");
+  report("building forks");
   const forks = await measureForks(extent);
   await using server = await startServer("canned");
-  told("sending forks, four clients in turn");
+  report("sending forks, four clients in turn");
   const sending = await measureSending(server, extent);
-  told(`holding ${extent.streams} streams open, four clients one after the other`);
+  report(`holding ${extent.streams} streams open, four clients one after the other`);
   const beside = await compareStreams(server, extent);
-  told(`holding ${extent.streams} streams open on the simulator`);
+  report(`holding ${extent.streams} streams open on the simulator`);
   const streams = await measureStreams(extent);
   return [...turns, ...forks, ...sending, ...streams, ...beside];
 };

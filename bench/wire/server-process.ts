@@ -1,6 +1,6 @@
-/** A server that costs as little as possible: it takes a body, throws it away and answers with a canned stream.
- *  Invariant: in a process of its own, on loopback, so that none of its work is in a client's figure; it does not look
- *  at what it is sent, except to check once that all clients send the same.
+/** The cheapest possible server: it discards the body and answers with a canned stream.
+ *  Invariant: it runs in its own process, on loopback, so that its work is not in a client's figure; it does not read what
+ *  it receives, except once to check that all clients send the same bytes.
  *  Elsewhere: a server that bills and caches like a provider is the simulator. */
 
 import { createHash } from "node:crypto";

@@ -1,6 +1,6 @@
-/** What does a fork's own copy of the checkout cost, beside plain `git worktree add` and a full clone?
- *  Invariant: all three make as many copies of the same repository, all at once, in every round; ours carries what is not
- *  committed, the others cannot. Everything is removed again between the rounds, unmeasured.
+/** What does a fork's worktree cost, compared with plain `git worktree add` and a full clone?
+ *  Invariant: all three create the same number of copies of the same repository, all at once, in every round; ours include
+ *  uncommitted files, the others cannot. Everything is removed between rounds, unmeasured.
  *  Elsewhere: the repository (repository.ts), how to read the table (../README.md). */
 
 import { readFileSync } from "node:fs";
@@ -78,10 +78,10 @@ const cpuMs = (): number => {
   return cpuMicros() / 1_000 + (Number(fields[13]) + Number(fields[14])) * TICK_MS;
 };
 
-export const measureWorktree = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+export const measureWorktree = async (extent: Extent, report: (step: string) => void): Promise<readonly Finding[]> => {
   const size = extent.rounds <= QUICK_ROUNDS ? QUICK : FULL;
   await using scratch = await makeScratch();
-  told(`a repository of ${size.files} files`);
+  report(`a repository of ${size.files} files`);
   const repository = join(scratch.path, "repository");
   await mkdir(repository);
   await makeRepository(repository, size.files);
@@ -89,7 +89,7 @@ export const measureWorktree = async (extent: Extent, told: (step: string) => vo
   for (let round = 0; round < size.rounds; round += 1) {
     const isLast = round === size.rounds - 1;
     for (const maker of orderOf(round)) {
-      told(`${size.copies} copies at once, ${maker.name}: round ${round + 1} of ${size.rounds}`);
+      report(`${size.copies} copies at once, ${maker.name}: round ${round + 1} of ${size.rounds}`);
       const place = await placeIn(scratch.path);
       const taken = await sample(maker, place, size);
       samples.set(maker.name, [...(samples.get(maker.name) ?? []), taken]);
@@ -97,7 +97,7 @@ export const measureWorktree = async (extent: Extent, told: (step: string) => vo
       if (!(isLast && maker.name === "ours")) await forget(place);
     }
   }
-  told(`work in ${size.copies} copies, merged in a queue with a check between`);
+  report(`work in ${size.copies} copies, merged in a queue with a check between`);
   return [...creating(samples, size), ...(await merging(scratch.path, size))];
 };
 

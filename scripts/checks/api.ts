@@ -1,5 +1,5 @@
-/** What does each package promise? The exported names of its entries, against the list in its api.txt.
- *  Invariant: read from emitted declarations, so a name stands here exactly as a user's compiler sees it.
+/** What does each package export? Compares the exported names of its entries with the list in its api.txt.
+ *  Invariant: names are read from emitted declarations, exactly as a user's compiler sees them.
  *  Elsewhere: building the declarations (tools.ts). */
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

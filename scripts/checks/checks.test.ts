@@ -1,4 +1,4 @@
-/** Does each check catch what it is for, and leave alone what only looks like it? Planted in a folder of its own. */
+/** Does each check catch what it should, and ignore what only looks like it? The cases are planted in a scratch folder. */
 
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, mkdtempDisposableSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-/** Who may import whom? Packages point one way, a module is entered by its index.ts, inside a package the order of
- *  the tables below is the order of the data flow, and nothing imports in a circle.
+/** Which file may import which? Packages depend one way, a module is imported only through its index.ts, a folder imports
+ *  only folders above it in the tables below, and there are no cycles.
  *  Elsewhere: how text is read without comments and strings (source.ts). */
 
 import { readFileSync } from "node:fs";

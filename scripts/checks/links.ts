@@ -1,5 +1,5 @@
-/** Does what the documents point at exist? Links and their anchors, code spans that name a path of this repository,
- *  and code blocks that say which example they come from.
+/** Do the targets in documents exist? Checks links and their anchors, code spans that name a path of this repository, and
+ *  code blocks that name the example they come from.
  *  Invariant: code inside fences is never searched for links.
  *  Elsewhere: whether the examples run (../test.ts). */
 

@@ -1,5 +1,5 @@
-/** Where the same input must give the same bytes and the same bill: is there a clock, chance or environment?
- *  And everywhere in our packages: is there state that belongs to a module instead of an owner?
+/** Does code that must be deterministic use a clock, randomness or the environment? And is there module-level state
+ *  anywhere in our packages?
  *  Elsewhere: how text is read without comments and strings (source.ts). */
 
 import { type Problem, placeOf, readSources, type SourceFile, type Verdict } from "./source.ts";

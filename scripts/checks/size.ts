@@ -1,4 +1,4 @@
-/** Are the rooms small? At most 500 lines a file and three parameters a function, with no list of exceptions.
+/** Are files and functions small? At most 500 lines per file and three parameters per function, without exceptions.
  *  Elsewhere: how text is read without comments and strings (source.ts). */
 
 import { type Problem, placeOf, readSources, type SourceFile, type Verdict } from "./source.ts";

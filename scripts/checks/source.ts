@@ -1,5 +1,5 @@
-/** What every check needs: which files there are, and their text without comments and strings.
- *  Invariant: blanked text has the length and the line breaks of its source, so a place in one is a place in the other.
+/** What every check needs: the list of files, and their text without comments and strings.
+ *  Invariant: blanked text has the same length and line breaks as its source, so positions are the same in both.
  *  Elsewhere: the rules (one file each beside this one), running and printing them (../check.ts). */
 
 import { readdirSync, readFileSync, statSync } from "node:fs";

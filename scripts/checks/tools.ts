@@ -1,5 +1,5 @@
-/** The tools of others that belong to the check: formatter and linter, type checker, compiler.
- *  Invariant: each runs from node_modules on the runtime that runs this script; what it prints is shown as it is.
+/** External tools of the check: formatter and linter, type checker, compiler.
+ *  Invariant: each runs from node_modules, on the runtime of this script; its output is shown unchanged.
  *  Elsewhere: our own rules (the files beside this one). */
 
 import { spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-/** A family as a session of ours: guard, journals, events, tasks and notifications, all of it.
+/** A family in a full session: with guard, journals, events, tasks and notifications.
  *  Elsewhere: the same requests without any of that (raw.ts), or with less care (naive.ts). */
 
 import { startPrompt } from "../conversation.ts";

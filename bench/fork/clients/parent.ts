@@ -1,6 +1,6 @@
-/** A long session of ours, as often as it is needed: had once, kept on the disk, and gone on with from a copy.
- *  Invariant: every copy begins with the same bytes; it has had an answer since it was opened, so its cache is warm and
- *  its connection open.
+/** A long session that can be resumed many times: it runs once, is saved to disk, and each use resumes a copy.
+ *  Invariant: every copy starts with the same bytes; it has had an answer since it was opened, so its cache is warm and its
+ *  connection open.
  *  Elsewhere: the conversation (../conversation.ts), what is done with it (ours.ts, ../keeping-process.ts). */
 
 import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";

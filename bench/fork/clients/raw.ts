@@ -1,6 +1,6 @@
-/** The requests of a family with nothing around them: nothing can be done with less.
- *  Invariant: what is shared is one buffer, each fork's own bytes are another, both made before they are needed; answers
- *  are read to their end and not looked at.
+/** The bare requests of a family: the least possible work.
+ *  Invariant: the shared bytes are one buffer and each fork's own bytes another, both built beforehand; answers are read to
+ *  the end and ignored.
  *  Elsewhere: the same in a program that does nothing else (../raw-process.ts). */
 
 import { readFile } from "node:fs/promises";
