@@ -179,7 +179,7 @@ test("a line that is none ends with its number", async () => {
   }
 });
 
-test("a command is judged whatever its folder, and not run where there is none", uses("bwrap"), async () => {
+test("a command is judged in any folder, and does not run in a missing one", uses("bwrap"), async () => {
   const cwds = ["/none/\u001b\u202e", "/etc/passwd", "/usr\u0000"];
   const input = cwds.map((cwd) => JSON.stringify({ cmd: "git log", cwd }));
   const judged = (await run({ words: [], input })).map((line) => (JSON.parse(line) as { readOnly: boolean }).readOnly);
@@ -195,7 +195,7 @@ test("a command is judged whatever its folder, and not run where there is none",
   ]);
 });
 
-test("--cwd is where lines that name no folder are judged, and must be a folder", uses("bwrap"), async () => {
+test("--cwd is the folder of lines without one, and must exist", uses("bwrap"), async () => {
   const input = ['{"cmd": "pwd"}', '{"cmd": "pwd", "cwd": "bin"}', '{"cmd": "pwd", "cwd": "/"}'];
   const printed = (await run({ words: ["--run", "--cwd", "/usr"], input })).map(
     (line) => (JSON.parse(line) as { stdout: string }).stdout,
@@ -204,7 +204,7 @@ test("--cwd is where lines that name no folder are judged, and must be a folder"
   await assert.rejects(run({ words: ["--cwd", "/none", "ls"] }), /option '--cwd': "\/none" is not a folder/);
 });
 
-test("keys of others are told once each and change nothing", async () => {
+test("unknown keys are reported once each and change nothing", async () => {
   const input = ['{"cmd": "pwd", "why": 1}', '{"cmd": "ls", "why": {"cmd": "rm"}, "cmd ": 1}'];
   const io = captured({ input: () => lineByLine(input) });
   await checkCommandCommand(io).parseAsync([], { from: "user" });

@@ -88,7 +88,7 @@ test("--write does what the tools do", async () => {
   assert.equal(readFileSync(join(root, "deep/notes.md"), "utf8"), "one three");
 });
 
-test("bad input is one line that names its place, after the answers before it", async () => {
+test("bad input is one line that names its position, after the earlier answers", async () => {
   using folder = place();
   const root = join(folder.path, "root");
   const good = { tool: "Glob", args: { pattern: "*" } };

@@ -65,7 +65,7 @@ const THREE = "--prefix 100k --tail 700 --directive 100 --forks 3";
 const FIVE = "--prefix 46k --tail 2.5k --directive 200 --forks 5";
 const FRESH = "--fresh 15k --rediscover 20k --rediscover-output 3k --brief 500";
 
-test("the worked example prints as a table with the cheapest plan marked", async () => {
+test("the worked example is printed as a table with the cheapest plan marked", async () => {
   const expected = `3 forks of a warm 100,000-token prefix on claude-sonnet-5
 Input of first requests, in uncached tokens. P 100,000 · S 700 · D 100 · N 3 · w 1.25 · r 0.1 · d 1.25
 
@@ -146,7 +146,7 @@ test("T* is printed to one decimal for each read price", async () => {
   });
 });
 
-test("an unknown model is planned in tokens, and the missing money is said", async () => {
+test("an unknown model is planned in tokens, and the missing prices are mentioned", async () => {
   const printed = await runCost(`${THREE} --model unheard-of`);
   assert.match(printed, /The prices of unheard-of are unknown, so costs are in tokens only/);
   assert.equal(printed.includes("$"), false);
@@ -176,7 +176,7 @@ test("notes say what changes the figures: a tier, a minimum, dropped thinking, p
   assert.match(short, /drops earlier thinking at new user text/);
 });
 
-test("where prompts are kept unasked, no plan needs a marker, and storing by name stands beside the others", async () => {
+test("with automatic caching no plan needs a marker, and storing by name is listed next to the others", async () => {
   const titles = async (model: string): Promise<readonly string[]> =>
     (await runCost(`${THREE} --model ${model}`)).split("\n").flatMap((line) => {
       const title = /^[ ▸] (\S.*?) {2,}(?:now|if cold)/.exec(line)?.[1];

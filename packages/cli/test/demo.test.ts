@@ -101,7 +101,7 @@ test("on a terminal there are colours, and a progress line that is gone at the e
   assert.ok(io.errors().endsWith("\r\u001b[2K"));
 });
 
-test("bad flags are one line and exit code 2", async () => {
+test("wrong flags are a usage error of one line", async () => {
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [["--forks", "0"], /option '--forks <n>' argument '0' is invalid\. Expected a whole number from 1 to 1000\.$/],
     [

@@ -31,7 +31,7 @@ const ask = async (env: Readonly<Record<string, string>>): Promise<Layers> => {
   return (JSON.parse(io.text()) as { layers: Layers }).layers;
 };
 
-test("every layer is told with its state, its reason and what to do about it", uses("bwrap"), async () => {
+test("every layer is listed with its state, its reason and what to do about it", uses("bwrap"), async () => {
   using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-doctor-"));
   const layers = await ask({ HOME: folder.path, XDG_STATE_HOME: folder.path });
   assert.deepEqual(

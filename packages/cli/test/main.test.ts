@@ -13,7 +13,7 @@ const ran = async (...argv: readonly string[]) => {
 const listed = (help: string): readonly string[] =>
   [...help.matchAll(/^ {2}([a-z][a-z-]*)\b/gm)].map(([, name = ""]) => name);
 
-test("help lists what people use first, however it is asked for, and everything else under more", async () => {
+test("help lists the common commands first, however it is requested, and the others under more", async () => {
   for (const argv of [["help"], ["--help"], ["-h"], []]) {
     const { code, out, err } = await ran(...argv);
     assert.deepEqual([code, err], [0, ""]);
@@ -32,7 +32,7 @@ test("help lists what people use first, however it is asked for, and everything 
   );
 });
 
-test("a command that moved into a group goes on working under its old name", async () => {
+test("a command that moved into a group still works under its old name", async () => {
   const moved = [["cost"], ["xray"], ["proxy"], ["sim"]].map(([name = ""]) => [name, `cache ${name}`] as const);
   for (const [old, now] of [...moved, ["merge", "worktrees merge"] as const]) {
     const [before, after] = [await ran(...old.split(" "), "--help"), await ran(...now.split(" "), "--help")];
@@ -94,7 +94,7 @@ test("a command that is interrupted says nothing more and ends with 130", async 
   assert.deepEqual([io.text(), io.errors()], ["", ""]);
 });
 
-test("help of a command that does not exist is one line and exit code 2", async () => {
+test("help for an unknown command is a usage error of one line", async () => {
   const { code, out, err } = await ran("help", "nope");
   assert.deepEqual([code, out, err], [2, "", "prefork: there is no command 'nope' (prefork help lists them)\n"]);
 });

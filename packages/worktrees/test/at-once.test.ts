@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Worktrees } from "@prefork/worktrees";
 
-test("sixteen worktrees that are made at once all come to be, each on a branch of its own", async () => {
+test("sixteen worktrees created at once all succeed, each on its own branch", async () => {
   using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-at-once-"));
   const [work, state] = [join(folder.path, "work"), join(folder.path, "state")];
   mkdirSync(work);

@@ -30,7 +30,7 @@ test("what was staged since a merge stays staged when the merge is taken back", 
   assert.equal(existsSync(ground.at("repo/made")), false);
 });
 
-test("a merge of the user's own goes on after another one was taken back in its middle", async () => {
+test("a user's merge continues after another one was rolled back half-way", async () => {
   using ground = openGround();
   commitUsual(ground);
   ground.git("checkout", "-q", "-b", "other");
@@ -104,7 +104,7 @@ test("a task whose folder is gone cannot go on there, and its work stays", async
   assert.equal(readFileSync(ground.at("repo/made"), "utf8"), "m\n");
 });
 
-test("another repository in the place of one is told as such, and forgets what it never had", async () => {
+test("another repository at the same path is reported as such, and forgets the old records", async () => {
   using ground = openGround();
   commitUsual(ground);
   const { worktrees } = await worked(ground, makes);

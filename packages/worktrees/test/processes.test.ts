@@ -86,7 +86,7 @@ test("twenty copies made at once by two processes are all there and all whole", 
   assert.deepEqual(photograph(ground), before);
 });
 
-test("whoever waits too long for another process is told for whom", async () => {
+test("waiting too long for another process is an error that names it", async () => {
   using ground = openGround();
   commitUsual(ground);
   const worktrees = await ground.open();

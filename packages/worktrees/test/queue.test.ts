@@ -131,7 +131,7 @@ test("runs that start from the same state in the same second are two families", 
   }
 });
 
-test("a queue stops at a conflict, or goes on without it, as chosen; undo takes back what one command merged", async () => {
+test("a queue stops at a conflict or skips it, as chosen; undo reverts what one command merged", async () => {
   using ground = openGround();
   commitUsual(ground);
   const worktrees = await ground.open();

@@ -217,7 +217,7 @@ test("a submodule is a checkout like any other", async () => {
   assert.deepEqual(photograph(module), before);
 });
 
-test("work in a folder of the repository goes on in the same folder of the copy", async () => {
+test("work in a subfolder continues in the same subfolder of the worktree", async () => {
   using ground = openGround();
   commitUsual(ground);
   ground.put("build/out", "ignored\n");

@@ -30,7 +30,7 @@ const openHome = () => {
   return { file, config, [Symbol.dispose]: () => folder.remove() };
 };
 
-test("a setting is set, shown with its file, and taken out again", async () => {
+test("a setting is set, shown with its file, and removed again", async () => {
   using home = openHome();
   const { file, config } = home;
   assert.deepEqual(await config(), {
@@ -56,7 +56,7 @@ test("a setting is set, shown with its file, and taken out again", async () => {
   });
 });
 
-test("what the file would be refused for is not written, and comments stay", async () => {
+test("an invalid change is not written, and comments stay", async () => {
   using home = openHome();
   const { file, config } = home;
   mkdirSync(join(file, ".."), { mode: 0o700 });

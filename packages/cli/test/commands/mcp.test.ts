@@ -64,7 +64,7 @@ test("a server is added to the user's own settings with its secrets by name, lis
   assert.deepEqual(await here(ground, ["mcp"]), done("No tool server is configured. To add one: prefork mcp add\n"));
 });
 
-test("what would not be used is refused in one line, and nothing is written", async () => {
+test("an entry that would not be used is refused in one line, and nothing is written", async () => {
   await using ground = await openGround();
   const rows: readonly (readonly [readonly string[], string])[] = [
     [["add", "a"], "name a program after --, or give a URL with --url"],
@@ -84,7 +84,7 @@ test("what would not be used is refused in one line, and nothing is written", as
   assert.throws(() => statSync(resolve(".mcp.json")), { code: "ENOENT" });
 });
 
-test("trying a server that is left out says why it is, and what to do", async () => {
+test("testing a skipped server says why it is skipped, and what to do", async () => {
   await using ground = await openGround();
   const file = join(ground.home, ".prefork/settings.json");
   await prefork(ground, ["mcp", "add", "mine", "--env", "TOKEN", "--", "x"]);
@@ -106,7 +106,7 @@ test("trying a server that is left out says why it is, and what to do", async ()
   );
 });
 
-test("a server that does not work is said to, with exit code 1", async () => {
+test("a server that fails is reported, with exit code 1", async () => {
   await using ground = await openGround();
   await here(ground, ["mcp", "add", "none", "--", "no-such-program-anywhere"]);
   const { code, out, err } = await here(ground, ["mcp", "test", "none"]);

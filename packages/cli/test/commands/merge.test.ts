@@ -7,7 +7,7 @@ import { changed, EDITS, git, RESOLVED } from "./worktree-ground.ts";
 
 const UNTOUCHED = "?? untracked.txt\n";
 
-test("a family is merged with a check between, and taken back as one", async () => {
+test("a family is merged with a check after each task, and undone as one", async () => {
   await using ground = await changed();
   const { first, second } = await ground.ids();
   assert.equal(ground.status(), UNTOUCHED);
@@ -30,7 +30,7 @@ test("a family is merged with a check between, and taken back as one", async () 
   assert.deepEqual([again.code, again.err], [2, "prefork: there is no merge to undo in this checkout\n"]);
 });
 
-test("a preview says file by file what the merge would do, stops where it would, and touches nothing", async () => {
+test("a preview shows file by file what the merge would do, stops where it would, and touches nothing", async () => {
   const third = { file: "b.txt", from: "two", to: "2" };
   await using ground = await changed({ ...EDITS, third, fourth: { file: "c.txt", from: "three", to: "3" } });
   const ids = await ground.ids();
@@ -98,7 +98,7 @@ test("a conflict stops the queue and does not merge that task; by choice it is s
   }
 });
 
-test("a merge that the check says no to is taken back and ends the queue, unless it is to be kept", async () => {
+test("a merge whose check fails is undone and stops the queue, unless it should be kept", async () => {
   await using ground = await changed();
   const { first, second } = await ground.ids();
   const check = ["--check", "echo tests fail >&2; false"];
@@ -116,7 +116,7 @@ test("a merge that the check says no to is taken back and ends the queue, unless
   assert.equal(ground.read("a.txt"), "ONE\n");
 });
 
-test("check and choice for conflicts come from the user's settings where the command line says nothing", async () => {
+test("check and conflict choice come from the user's settings unless the command line gives them", async () => {
   await using ground = await changed();
   const settings = { sandbox: { mode: "off" }, worktrees: { check: "false", onConflict: "theirs" } };
   const { writeFileSync, mkdirSync } = await import("node:fs");
@@ -130,7 +130,7 @@ test("check and choice for conflicts come from the user's settings where the com
   assert.equal(ground.read("a.txt"), "ONE\n");
 });
 
-test("conflicts are handed back to the fork that made them, which goes on and is merged then", async () => {
+test("conflicts are handed back to the fork that made them, which resumes and is then merged", async () => {
   await using ground = await changed();
   const { first = "", second = "" } = await ground.ids();
   ground.put("a.txt", "uno\n");
@@ -149,7 +149,7 @@ test("conflicts are handed back to the fork that made them, which goes on and is
   assert.deepEqual([ground.read("a.txt"), ground.read("b.txt")], ["uno\n", "two\n"]);
 });
 
-test("what was changed since a merge is not overwritten by taking it back, unless forced, and then it is kept", async () => {
+test("an undo does not overwrite later changes unless forced, and then it keeps them", async () => {
   await using ground = await changed();
   const { first = "" } = await ground.ids();
   assert.equal((await ground.run(["merge", first])).code, 0);
@@ -165,7 +165,7 @@ test("what was changed since a merge is not overwritten by taking it back, unles
   assert.equal(ground.status(), UNTOUCHED);
 });
 
-test("a wrong call is one line and exit code 2, and nothing is touched", async () => {
+test("a usage error is one line and exit code 2, and nothing is touched", async () => {
   await using ground = await changed();
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [["merge"], /^prefork: no task given: name the tasks to merge, or use --family/],

@@ -117,7 +117,7 @@ system changed      1   2,606  $0.00599
 Recorded: FILE (5 requests); prefork xray shows what differs.
 `;
 
-test("the SDK works through it, the summary says what happened, and Ctrl-C ends it with 0", async () => {
+test("the SDK works through the proxy, the summary reports what happened, and Ctrl-C exits with 0", async () => {
   await using sim = await start(sources, "sim");
   // The built program, where there is one: threads are found in another place there.
   const program = existsSync(new URL("../../dist/main.js", import.meta.url)) ? [built] : sources;
@@ -182,7 +182,7 @@ test("JSON has an object a line: the address, what happens, the report", async (
   assert.deepEqual([all.requests, misses.length, misses[0].cause.volatile], [5, 1, "time"]);
 });
 
-test("called wrongly it says so in one line and ends with 2, with nothing opened", async () => {
+test("a usage error is one line and exit code 2, and nothing is opened", async () => {
   const folder = join(base, "never");
   const calls: readonly (readonly [readonly string[], RegExp])[] = [
     [["--host", "0.0.0.0"], /^prefork: host 0\.0\.0\.0: the proxy listens on loopback only\n$/],

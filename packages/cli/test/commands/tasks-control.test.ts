@@ -38,7 +38,7 @@ const stuck = (): ReturnType<typeof openForking> => {
   });
 };
 
-test("a task that runs in another process is ended there, and its parent hears of it", async () => {
+test("a task in another process is stopped there, and its parent is told", async () => {
   await using ground = await stuck();
   const running = ground.start(LOOK);
   let rows: readonly JsonObject[] = [];
@@ -83,7 +83,7 @@ test("a background shell of another process is ended there, while its session wo
   );
 });
 
-test("a task that its process left behind goes on from its journal, warm, and its parent is told once", async () => {
+test("a task whose process is gone resumes from its journal with a warm cache, and its parent is told once", async () => {
   const script = forking(PARTS);
   let isStuck = true;
   await using ground = await openForking((request) => {
@@ -124,7 +124,7 @@ test("a task that its process left behind goes on from its journal, warm, and it
   ]);
 });
 
-test("a task that has reported goes on only with a message, and an unknown one is named", async () => {
+test("a task that has reported resumes only with a message, and an unknown task is named", async () => {
   await using ground = await openForking();
   await looked(ground);
   const id = idOf(await tasksOf(ground), "look at schema");
@@ -139,7 +139,7 @@ test("a task that has reported goes on only with a message, and an unknown one i
   assert.match(unknown.err, /task-ffffffffff/);
 });
 
-test("a fork's shell ends nobody", async () => {
+test("a fork's shell cannot stop other tasks", async () => {
   await using ground = await openForking();
   await looked(ground);
   const id = idOf(await tasksOf(ground), "look at schema");

@@ -53,7 +53,7 @@ test("a task of another process is running while that lives, and interrupted onc
   held.resolve();
 });
 
-test("nothing is under way once all have reported; --all lists them with what they took", async () => {
+test("no task is running once all have reported; --all lists them with their cost", async () => {
   await using ground = await openForking();
   assert.equal((await ground.prefork(["ps", "--all"])).out, "There are no tasks.\n");
   const id = await looked(ground);
@@ -80,7 +80,7 @@ test("nothing is under way once all have reported; --all lists them with what th
 
 const ageless = ({ ageMs: _age, ...row }: JsonObject): JsonObject => row;
 
-test("a task is shown with what it was told, what it reported as letters, and its requests", async () => {
+test("a task is shown with its directive, its report without control characters, and its requests", async () => {
   await using ground = await openForking();
   const id = await looked(ground);
   const tasks = parsedLines((await ground.prefork(["tasks", "--session", id, "--json"])).out);

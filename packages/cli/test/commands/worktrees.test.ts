@@ -47,7 +47,7 @@ test("the list names each worktree with what it holds, and one is shown in full"
 
 const parsedPath = (home: string, task: string): string => `${home}/.local/state/prefork/worktrees/K/trees/${task}`;
 
-test("pruning removes what is merged; the rest goes by name only, after every file of it was named and with a yes", async () => {
+test("pruning removes merged worktrees; others only by name, after listing every file, and with a yes", async () => {
   await using ground = await changed();
   const { first = "", second = "" } = await ground.ids();
   assert.equal((await ground.run(["merge", second])).code, 0);
@@ -83,7 +83,7 @@ test("pruning removes what is merged; the rest goes by name only, after every fi
   assert.equal(git(ground.work, "branch", "--list", "prefork/*"), "");
 });
 
-test("work whose worktree was pruned after its merge is not lost when the merge is taken back, and merges again", async () => {
+test("work whose worktree was pruned after its merge survives an undo, and merges again", async () => {
   await using ground = await changed();
   const { first = "" } = await ground.ids();
   for (const argv of [
@@ -103,7 +103,7 @@ test("work whose worktree was pruned after its merge is not lost when the merge 
   assert.equal(ground.read("a.txt"), "ONE\n");
 });
 
-test("what a killed process left is shown, not lost, and repaired by name", async () => {
+test("work of a killed process is shown, kept, and can be repaired", async () => {
   const edits = { only: { file: "a.txt", from: "one", to: "ONE" } };
   const script = isolating(edits);
   await using ground = await openWorktreeGround((request) => {

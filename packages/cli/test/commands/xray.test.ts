@@ -76,7 +76,7 @@ const xray = async (...argv: readonly string[]): Promise<Ended> => {
   return { code, out: io.text().replaceAll(`${folder}/`, ""), err: io.errors().replaceAll(`${folder}/`, "") };
 };
 
-test("points at the very letters, says what they cost and how to mend it, and ends with 1", async () => {
+test("shows the exact characters that differ, their cost and the fix, and exits with 1", async () => {
   const { code, out, err } = await xray("a.json", "b.json");
   assert.equal(
     out,
@@ -106,7 +106,7 @@ all                1,598   1,620          0     0
   assert.deepEqual([code, err], [1, ""]);
 });
 
-test("ends with 0 where everything was read", async () => {
+test("exits with 0 if everything was read", async () => {
   const { code, out } = await xray("a.json", "next.json");
   assert.match(
     out,
@@ -149,7 +149,7 @@ test("JSON has the same figures", async () => {
   );
 });
 
-test("a file with a request on each line is a chain", async () => {
+test("a file with one request per line is a chain", async () => {
   const { code, out } = await xray("all.ndjson");
   assert.equal(
     out.slice(0, out.indexOf("\n\n#3 compared")),
@@ -184,7 +184,7 @@ test("marks stand under the letters also where letters are two columns wide", as
   assert.match(out, /\n {4}漢字é𝔘🙂 A\n {13}\^\n/);
 });
 
-test("nothing that stands in a body acts on the terminal", async () => {
+test("no text in a body controls the terminal", async () => {
   const { out } = await xray("hostile.json", "a.json");
   assert.ok(out.includes("\\u001b[31mred\\u202e"));
   assert.doesNotMatch(out.replaceAll("\n", ""), /\p{Cc}|[\u202a-\u202e]/u);
@@ -205,7 +205,7 @@ test("a recording of several formats is judged within each, and lines that are n
   assert.equal(code, 0);
 });
 
-test("two requests of one recording that no format shares are told side by side", async () => {
+test("two requests of one recording with different formats are listed side by side", async () => {
   const { code, out } = await xray("unlike.ndjson");
   assert.match(out, /^2 requests, 2 lineages\n/);
   assert.equal(code, 0);
@@ -214,7 +214,7 @@ test("two requests of one recording that no format shares are told side by side"
 
 const UNLIKE = "prefork: chat.json is an OpenAI Chat body, responses.json an OpenAI Responses body\n";
 
-test("called wrongly it says so in one line and ends with 2", async () => {
+test("a usage error is one line and exit code 2", async () => {
   const ends = await Promise.all(
     [
       [],

@@ -184,7 +184,7 @@ const patientModel = ({ prompt, folder, last }: Seen): SimAnswer => {
   return call("Read", { file_path: `${folder}/${file}` });
 };
 
-test("a command that hangs is ended in time, with all it had printed, and the job goes on", async () => {
+test("a command that hangs is killed in time, its output is kept, and the job continues", async () => {
   await using ground = await openGround(modelOf(patientModel));
   const name = `${basename(dirname(ground.work))}.js`;
   ground.put(name, REPORT);

@@ -31,7 +31,7 @@ test("--base-url wins over ANTHROPIC_BASE_URL", async () => {
   assert.deepEqual([ground.simulator.ledger().length, other.ledger().length], [1, 1]);
 });
 
-test("without a key it says so, and the embedded engine works with real tools", async () => {
+test("without a key a notice says so, and the rehearsal engine works with real tools", async () => {
   await using ground = await openGround();
   ground.put("notes.txt", "first\nsecond\n");
   const { code, out, err } = await ground.prefork(["-p", "1. count lines in notes.txt\n2. read notes.txt"], {
@@ -67,7 +67,7 @@ test("the embedded engine that was asked for is not explained, but named in ever
   assert.deepEqual(ground.simulator.ledger(), []);
 });
 
-test("what cannot answer is refused in one line", async () => {
+test("an unusable provider is refused in one line", async () => {
   await using ground = await openGround();
   const wrong: readonly (readonly [readonly string[], string])[] = [
     [
@@ -158,7 +158,7 @@ test("who answers is found by name, by address, and by whose key is there", () =
   );
 });
 
-test("where neither address nor keys say who answers, the flag that says it is named", () => {
+test("if neither URL nor keys identify the provider, the error names the flag that does", () => {
   const keys = { OPENAI_API_KEY: "o", GEMINI_API_KEY: "g" };
   assert.throws(() => chooseEngine({ baseUrl: "http://127.0.0.1:1" }, keys), {
     message: `--base-url http://127.0.0.1:1 does not identify the provider; add --provider (${[...profiles.keys()].join(", ")}, rehearsal)`,
@@ -245,7 +245,7 @@ test("keys come from the environment, go into the header of their kind, and are 
   );
 });
 
-test("a conversation that moves between a provider and the rehearsal engine says so, and explain knows why it was cold", async () => {
+test("a conversation that moves between a provider and the rehearsal engine prints a notice, and explain knows why the cache was cold", async () => {
   await using ground = await openGround();
   ground.put("AGENTS.md", textOfTokens(8_000));
   const told = async (argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string> => {

@@ -115,7 +115,7 @@ test("json says what text says on the error output: denials, and settings that a
   assert.equal(said.map(([, line]) => line).join(""), text.err);
 });
 
-test("a run whose forks all failed says so in every format, with an exit code of its own", async () => {
+test("a run whose forks all failed reports that in every format, with its own exit code", async () => {
   await using ground = await openGround((request) => {
     if (JSON.stringify(request.body.messages).includes("task-notification")) return say("None of them worked.");
     if (toolResults(request).length > 0) return say("I wait.");
@@ -137,7 +137,7 @@ test("a run whose forks all failed says so in every format, with an exit code of
   }
 });
 
-test("damage of a journal is told in every format and by every command that reads it", async () => {
+test("journal damage is reported in every format and by every command that reads the journal", async () => {
   await using ground = await openGround(reader);
   ground.put("greeting.txt", "good morning\n");
   const { session_id: id } = resultIn((await ground.prefork(["-p", "--output-format", "json", "read it"])).out);
@@ -225,7 +225,7 @@ test("a provider's failure is a result too, with exit code 1", async () => {
   );
 });
 
-test("what a model declines is told with exit code 4", async () => {
+test("a model's refusal is reported with exit code 4", async () => {
   await using ground = await openGround(() => ({ ...say("I would rather not."), stopReason: "refusal" }));
   const { code, out, err } = await ground.prefork(["-p", "speak"]);
   assert.deepEqual([code, out], [4, "I would rather not.\n"]);

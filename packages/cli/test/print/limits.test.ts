@@ -12,7 +12,7 @@ const SLEEP = `sleep ${1_000_000 + process.pid}`;
 /** Looks at the same file for ever. */
 const restless: SimScript = () => callTools([{ name: "Read", input: { file_path: "a.txt" } }], "Once more.");
 
-test("--max-turns ends a run between two turns, and the session goes on from there", async () => {
+test("--max-turns ends a run between two turns, and the session resumes from there", async () => {
   await using ground = await openGround(restless);
   ground.put("a.txt", "a\n");
   const argv = ["-p", "--max-turns", "2"];
@@ -60,7 +60,7 @@ test("--max-budget-usd lowers what an answer may be, then stops, and is kept by 
   assert.ok(lengths.every((length, at) => length <= (lengths[at - 1] ?? 16_000)) && (lengths.at(-1) ?? 0) < 16_000);
 });
 
-test("money that was spent before counts when a session goes on", async () => {
+test("money that was spent before counts when a session resumes", async () => {
   await using ground = await openGround();
   await ground.prefork(["-p", "speak"]);
   const [first] = ground.simulator.ledger();

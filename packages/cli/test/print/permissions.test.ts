@@ -184,7 +184,7 @@ const userSettings = (ground: Ground, text: string): string => {
   return path;
 };
 
-test("the user's own settings hold, and the command line is said last", async () => {
+test("the user's own settings apply, and the command line overrides them", async () => {
   await using ground = await openGround(calling(write));
   userSettings(ground, '{ "permissions": { "mode": "accept-edits" } }');
   await ground.prefork(["-p", "--permission-mode", "plan", "change things"]);

@@ -21,7 +21,7 @@ const interrupted = (started: Started, signal: NodeJS.Signals): Started["ended"]
   return started.ended;
 };
 
-test("an interrupt while the model speaks ends with 130, and the session goes on with what was said", async () => {
+test("an interrupt during an answer exits with 130, and the session resumes with the partial answer", async () => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   let isAsked = false;
   const script: SimScript = (request) => {
@@ -60,7 +60,7 @@ const sleeper: SimScript = (request) => {
   return say(`heard ${lastUserText(request)}`);
 };
 
-test("an interrupt while a command runs leaves no process, and the session goes on", async () => {
+test("an interrupt while a command runs leaves no process, and the session can resume", async () => {
   await using ground = await openGround(sleeper);
   const started = ground.start(["-p", "--permission-mode", "bypass", "wait"]);
   await until(() => processesWith(SLEEP).length >= 2);

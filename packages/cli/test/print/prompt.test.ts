@@ -41,7 +41,7 @@ test("nothing asked, and more than is taken, are refused before anything is sent
   assert.deepEqual(ground.simulator.ledger(), []);
 });
 
-test("--append-system-prompt stands after ours, as a block of its own", async () => {
+test("--append-system-prompt follows our system prompt, as a separate block", async () => {
   await using ground = await openGround();
   await ground.prefork(["-p", "speak"]);
   await ground.prefork(["-p", "--append-system-prompt", "Answer in verse.", "speak"]);
@@ -50,7 +50,7 @@ test("--append-system-prompt stands after ours, as a block of its own", async ()
   assert.deepEqual(appended, [...plain, "Answer in verse."]);
 });
 
-test("a session that goes on keeps its system prompt, and says so where another is given", async () => {
+test("a resumed session keeps its system prompt, with a notice if another is given", async () => {
   await using ground = await openGround();
   await ground.prefork(["-p", "--append-system-prompt", "Answer in verse.", "speak"]);
   const { code, err } = await ground.prefork(["-p", "-c", "--append-system-prompt", "Answer in prose.", "speak"]);

@@ -25,7 +25,7 @@ const assertWarm = (ground: Ground): void => {
   );
 };
 
-test("--continue goes on with the last session of the folder, and pays for nothing twice", async () => {
+test("--continue resumes the last session of the folder, and pays for nothing twice", async () => {
   await using ground = await openGround(hearing);
   const first = await idOf(ground, "one");
   assert.equal(await idOf(ground, "--continue", "two"), first);
@@ -116,7 +116,7 @@ test("a session that somebody writes in is refused, with who it is", async () =>
   assert.match((await ground.prefork(["sessions", "--all"])).out, new RegExp(`open in process ${process.pid}\\)`));
 });
 
-test("another model goes on with the conversation in an epoch of its own", async () => {
+test("another model continues the conversation in a new epoch", async () => {
   await using ground = await openGround(hearing);
   const id = await idOf(ground, "one");
   assert.deepEqual(await ground.prefork(["-p", "-c", "--model", "claude-opus-4-6", "two"]), {
@@ -149,7 +149,7 @@ const working: SimScript = (request) =>
     ? callTools([{ name: "Read", input: { file_path: "notes.txt" } }], "I look.")
     : say("It is *short*.");
 
-test("a session is shown as what it has come to", async () => {
+test("a session is shown with its turns, tokens and cost", async () => {
   await using ground = await openGround(working);
   ground.put("notes.txt", "text\n");
   const id = await idOf(ground, "look at notes.txt");
@@ -212,7 +212,7 @@ test("XDG_STATE_HOME is where sessions are kept, where it is an absolute path", 
   });
 });
 
-test("a conversation that goes on at another address of the same format says so once", async () => {
+test("a conversation that continues at another base URL of the same format prints one notice", async () => {
   await using ground = await openGround(hearing);
   await using other = await startSimulator({ script: hearing });
   const id = await idOf(ground, "one", "--base-url", other.url);
@@ -227,7 +227,7 @@ test("a conversation that goes on at another address of the same format says so 
   assert.equal(await idOf(ground, "-c", "three"), id);
 });
 
-test("a conversation that moves to another vendor says so, on the error output alone, in every format", async () => {
+test("a conversation that moves to another vendor prints a notice on standard error only, in every format", async () => {
   await using ground = await openGround(hearing);
   const id = await idOf(ground, "one");
   const said = (from: string, to: string): string =>

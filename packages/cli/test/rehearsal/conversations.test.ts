@@ -15,7 +15,7 @@ const placeholders = (content: readonly Block[]): readonly Block[] =>
     content: [{ type: "text", text: FORK_PLACEHOLDER_RESULT }],
   }));
 
-test("parts in parallel become forks of one turn, and news of them is told", async () => {
+test("parts in parallel become forks of one turn, and their notifications are reported", async () => {
   await using engine = await startEmbedded();
   const prompt = user("In parallel:\n- count lines in a.ts\n- find `one` in b.ts");
   const started = await ask(engine.baseUrl, [prompt]);
@@ -125,7 +125,7 @@ test("a fork follows its directive alone, keeps no list, and reports in the form
   }
 });
 
-test("a fork does what it was told to hand on by itself", async () => {
+test("a fork does itself what it was told to delegate", async () => {
   await using engine = await startEmbedded();
   const first = await ask(engine.baseUrl, [user(directiveText("in parallel: read a.ts; read b.ts"))]);
   assert.deepEqual(
@@ -161,7 +161,7 @@ test("notes in the middle of an exchange change nothing", async () => {
 
 const SUM_UP = "Write a summary now. Do not call tools; answer between <summary> and </summary>.";
 
-test("a conversation that was summed up goes on with the tasks that are left", async () => {
+test("a summarized conversation continues with the remaining tasks", async () => {
   await using engine = await startEmbedded();
   using folder = folderWith(SOURCES);
   const stage = { url: engine.baseUrl, run: toolsIn(folder.path) };

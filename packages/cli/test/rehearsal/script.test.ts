@@ -91,7 +91,7 @@ test("a result that is missing or of an unknown form is reported as such, and no
   ]);
 });
 
-test("one task makes no list, and a command is told with its exit code", async () => {
+test("a single task makes no list, and a command is reported with its exit code", async () => {
   const { turns, text: said } = await playPrompt("run `ls src; exit 3`");
   assert.deepEqual(turns, [[{ Bash: { command: "ls src; exit 3" } }]]);
   assert.equal(
@@ -100,7 +100,7 @@ test("one task makes no list, and a command is told with its exit code", async (
   );
 });
 
-test("what stands twice is counted, and so are the files of each folder; a place that is not there is a failure", async () => {
+test("duplicates and files per folder are counted; a missing folder is a failure", async () => {
   const prompt =
     "- find duplicates of pattern `TODO|export` in src\n- find duplicates of `README` in src\n- count files per folder\n- find duplicates of `x` in lib";
   const { text: said } = await playPrompt(prompt);

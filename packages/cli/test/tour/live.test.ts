@@ -65,7 +65,7 @@ const screens = (written: readonly string[]): readonly (readonly string[])[] =>
       .map((line) => line.trimEnd()),
   );
 
-test("on a terminal every fork has a line, which says what it does now and is gone at the end", () => {
+test("on a terminal every fork has a line with its present activity, which is removed at the end", () => {
   const written: string[] = [];
   const io = captured({ isTerminal: true, err: (text) => written.push(text) });
   const live = openLive(io);
@@ -89,7 +89,7 @@ test("on a terminal every fork has a line, which says what it does now and is go
   assert.equal(io.text(), "");
 });
 
-test("in a file there is one line for each fork that has ended", () => {
+test("in a file there is one line for each ended fork", () => {
   const io = captured();
   const live = openLive(io);
   for (const event of EVENTS) live.show(event);

@@ -139,7 +139,7 @@ test("a sample is one clean commit, with the same name for the same seed", async
   assert.notEqual(looked[0]?.id, looked[2]?.id);
 });
 
-test("without git it is said that git is missing", async () => {
+test("without git, the error says that git is missing", async () => {
   using place = mkdtempDisposableSync(join(tmpdir(), "prefork-sample-"));
   mkdirSync(join(place.path, "empty"));
   const around = {

@@ -123,7 +123,7 @@ test("five forks report what was planted, read all they could, and every sum agr
   assert.equal(ground.simulator.requests().length, 0, "no key and no endpoint of the user's is used");
 });
 
-test("as text it is short, says what it is, and shows every request with the totals", async () => {
+test("the text output is short, says what it is, and shows every request with the totals", async () => {
   await using ground = await openTourGround();
   const { code, out, err } = await ground.tour().ended;
   assert.deepEqual([code, err, ground.left()], [0, "", []]);
@@ -191,7 +191,7 @@ test("in a narrow terminal every line fits, in colour, and the commands at the e
   }
 });
 
-test("what is kept can be looked at with the command that it names", async () => {
+test("a kept tour can be explained with the command that it prints", async () => {
   await using ground = await openTourGround();
   const tour = tourIn(await ground.tour("--json", "--keep", "--forks", "2").ended);
   assert.deepEqual(
@@ -219,7 +219,7 @@ test("what is kept can be looked at with the command that it names", async () =>
   assert.match(out, /^A real agent and one fork in /);
 });
 
-test("an interrupt ends with 130 and leaves nothing, whenever it comes", async () => {
+test("an interrupt exits with 130 and leaves nothing, whenever it comes", async () => {
   await using ground = await openTourGround();
   /** The repository is there; the forks begin; one of them calls a tool; one has reported. */
   for (const shown of ["5. Docs", "starting", "turn 2  Grep", "reported after"]) {
@@ -241,7 +241,7 @@ test("an interrupt ends with 130 and leaves nothing, whenever it comes", async (
   assert.deepEqual({ code, signal, err, left: ground.left() }, { code: 130, signal: null, err: "", left: [] });
 });
 
-test("on a terminal the lines of forks are gone before the reports come", async () => {
+test("on a terminal the live lines are removed before the reports are printed", async () => {
   await using ground = await openTourGround();
   const shown: string[] = [];
   const show = (text: string): void => void shown.push(text);
@@ -259,7 +259,7 @@ test("on a terminal the lines of forks are gone before the reports come", async 
   assert.ok(rest.at(-1)?.startsWith("\u001b[1mSchema\u001b[22m reported: two calls"));
 });
 
-test("a fork starts no tour, and wrong flags are one line and exit code 2", async () => {
+test("a fork cannot start a tour, and wrong flags are a usage error of one line", async () => {
   await using ground = await openTourGround();
   const lineage = await ground.prefork(["tour"], { env: { PREFORK_LINEAGE: "fork:1" } });
   assert.deepEqual(lineage, {
