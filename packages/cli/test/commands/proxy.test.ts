@@ -139,7 +139,7 @@ test("the SDK works through the proxy, the summary reports what happened, and Ct
       `prefork: forwarding to ${sim.firstLine}; stop with Ctr`,
       "family: #3, #4 grew from #2 and share its 2,606 tokens",
       "#5 (lineage 2, against #4) system changed at system[0].text:",
-      "    the system text changed: it contains a time; to fix",
+      "    the system text changed: it contains a time; to fix it: ",
       "",
     ],
   );
