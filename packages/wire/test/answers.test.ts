@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { anthropic, FrozenPrefix, fold, type ModelEvent, prepare, userText } from "../src/index.ts";
 
-test("blocks that stop in another order stand in the provider's order", () => {
+test("blocks that stop in a different order are put into the provider's order", () => {
   const stopped = (index: number, words: string): ModelEvent => ({
     ...{ type: "block_stopped", index, block: { type: "text", text: words } },
   });
@@ -13,7 +13,7 @@ test("blocks that stop in another order stand in the provider's order", () => {
   );
 });
 
-test("a stop reason that is a name of every object is still only a word", () => {
+test("a stop reason named like an object's built-in member is an ordinary word", () => {
   const [, events] = anthropic.step(
     { ...anthropic.initial, drafts: new Map() },
     { event: "", data: `{"type":"message_delta","delta":{"stop_reason":"constructor"},"usage":{}}` },
@@ -26,7 +26,7 @@ test("a stop reason that is a name of every object is still only a word", () => 
   assert.deepEqual([state.stop, state.stopDetail, state.usage.read], ["other", "constructor", 0]);
 });
 
-test("a request without a message, or with an odd limit, is refused before it is bytes", () => {
+test("a request without a message, or with an invalid limit, is refused before it is encoded", () => {
   const empty = FrozenPrefix.open(anthropic.encoder, { model: "m", tools: [], system: [], settings: {} });
   const parts = { protocol: anthropic, markers: [] };
   const closing = { maxTokens: 1, stream: false };
@@ -42,7 +42,7 @@ test("a request without a message, or with an odd limit, is refused before it is
   }
 });
 
-test("a call that begins keeps the provider's bytes, whether or not they are spaced as ours would be", () => {
+test("a call keeps the provider's bytes from its start, however they are spaced", () => {
   const begun = (block: string) => {
     const data = `{"type":"content_block_start","index":0,"content_block":${block}}`;
     const [state] = anthropic.step(anthropic.initial, { event: "", data });

@@ -25,7 +25,7 @@ import {
 const send = ({ url }: LocalServer, hearing: SendOptions): Promise<ModelResponse> =>
   createClient({ baseUrl: url, edge: steppingEdge() }).send(request(), undefined, hearing);
 
-test("where an answer had begun, whoever hears it is asked before it is asked for again; where none had, nobody is", async () => {
+test("if an answer had begun, the caller is asked before the request is retried; otherwise not", async () => {
   const begunThenFails: Handler = async (call) => {
     await begin(call, [frames.start, frames.error]);
     call.response.end();
@@ -52,7 +52,7 @@ test("where an answer had begun, whoever hears it is asked before it is asked fo
   }
 });
 
-test("a request that cannot be sent again is not asked about", async () => {
+test("a request that cannot be retried is not asked about", async () => {
   await using server = await startServer(refuses(400));
   let asked = 0;
   const again = (): boolean => {

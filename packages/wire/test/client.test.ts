@@ -43,7 +43,7 @@ const failing = async (sent: Promise<unknown>, reason: ModelErrorReason): Promis
   return caught;
 };
 
-test("the server gets the bytes that were prepared, and their length, streaming and not", async () => {
+test("the server gets the prepared bytes and their length, streaming or not", async () => {
   await using server = await startServer(answers);
   const { send } = client(server.url);
   for (const stream of [true, false]) {
@@ -64,7 +64,7 @@ test("ten megabytes arrive as they were prepared", async () => {
   assert.equal(Buffer.compare(server.calls[0]?.body ?? Buffer.of(), bytesOf(prepared)), 0);
 });
 
-test("events come while the answer is under way, and the whole answer at the end", async () => {
+test("events arrive while the answer is in flight, and the whole answer at the end", async () => {
   await using server = await startServer(async (call) => {
     await begin(call, beginning);
     await shown;
@@ -123,7 +123,7 @@ test("an answer gives the same events however the network cuts it", async () => 
   );
 });
 
-test("a key goes as x-api-key or as bearer, betas and own headers beside it", async () => {
+test("a key is sent as x-api-key or as bearer, with betas and the caller's own headers", async () => {
   await using server = await startServer(answers);
   const sent = async (options: Partial<ClientOptions>) => {
     await client(server.url, options).send(request());
@@ -150,7 +150,7 @@ test("a key goes as x-api-key or as bearer, betas and own headers beside it", as
   });
 });
 
-test("the base URL may have a path, a query and slashes at its end", async () => {
+test("the base URL may have a path, a query and trailing slashes", async () => {
   await using server = await startServer(answers);
   for (const [suffix, path] of [
     ["", "/v1/messages"],
@@ -164,7 +164,7 @@ test("the base URL may have a path, a query and slashes at its end", async () =>
   }
 });
 
-test("a base URL that is none, and a key that no header can carry, are errors of the input in one line", async () => {
+test("an invalid base URL, and a key that no header can carry, are input errors of one line", async () => {
   for (const baseUrl of ["", "api.example.com", "ftp://example.com", "http://"])
     assert.throws(() => createClient({ baseUrl }), {
       name: "InputError",
@@ -185,7 +185,7 @@ test("a base URL that is none, and a key that no header can carry, are errors of
   assert.equal(server.calls.length, 0);
 });
 
-test("streams one after the other use one connection, whole answers too", async () => {
+test("consecutive streams reuse one connection, and so do whole answers", async () => {
   await using server = await startServer(answers);
   const { send } = client(server.url);
   for (const stream of [true, true, false, true]) await send(request("again", { stream }));
@@ -194,7 +194,7 @@ test("streams one after the other use one connection, whole answers too", async 
 
 // --- refusals --------------------------------------------------------------------------------------------------------
 
-test("what cannot be helped is told once, with the provider's words", async () => {
+test("a failure that a retry cannot fix is reported once, with the provider's message", async () => {
   const kinds = [
     [400, "invalid-request"],
     [401, "authentication"],
@@ -277,7 +277,7 @@ test("abort while waiting for the first byte closes the connection", async () =>
   assert.equal(server.calls.length, 1);
 });
 
-test("abort in the middle of a stream closes the connection and gives no event more", async () => {
+test("abort in the middle of a stream closes the connection and gives no further event", async () => {
   for (const sent of [beginning, [...beginning, ...ending]]) {
     await using server = await startServer((call) => begin(call, sent));
     const abort = new AbortController();
@@ -290,7 +290,7 @@ test("abort in the middle of a stream closes the connection and gives no event m
   }
 });
 
-test("whoever is told the events and aborts at the first is told no more", async () => {
+test("a listener that aborts at the first event gets no more events", async () => {
   await using server = await startServer(streams);
   const abort = new AbortController();
   const told: string[] = [];
@@ -302,7 +302,7 @@ test("whoever is told the events and aborts at the first is told no more", async
   assert.deepEqual(told, ["response_started"]);
 });
 
-test("abort of an answer that had already come whole is an abort too", async () => {
+test("abort of an answer that had already arrived completely is still an abort", async () => {
   await using server = await startServer(streams);
   const abort = new AbortController();
   const events = client(server.url).stream(request(), abort.signal);
@@ -321,7 +321,7 @@ test("leaving the loop early closes the connection", async () => {
   await server.calls[0]?.closed;
 });
 
-test("fifty requests on one signal leave no listener behind and warn of nothing", async () => {
+test("fifty requests on one signal leave no listener behind and cause no warning", async () => {
   const warnings: Error[] = [];
   const warned = (warning: Error): unknown => warnings.push(warning);
   process.on("warning", warned);
@@ -356,7 +356,7 @@ const phases = {
   total: "no end within 40 ms",
 };
 
-test("a server that takes the connection but not the handshake is given up", async () => {
+test("a server that accepts the connection but not the handshake times out", async () => {
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -366,7 +366,7 @@ test("a server that takes the connection but not the handshake is given up", asy
   server.close();
 });
 
-test("a server that says nothing, or only its headers, is given up", async () => {
+test("a server that sends nothing, or only its headers, times out", async () => {
   await using server = await startServer(silent, ({ response }) => {
     response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
   });
@@ -376,13 +376,13 @@ test("a server that says nothing, or only its headers, is given up", async () =>
   await server.calls[1]?.closed;
 });
 
-test("a server that falls silent in the middle is given up", async () => {
+test("a server that stalls in the middle times out", async () => {
   await using server = await startServer((call) => begin(call, beginning));
   await timedOut(server.url, { idleMs: 40 }, "idle");
   await server.calls[0]?.closed;
 });
 
-test("a server that never falls silent and never ends is given up, and not asked again", async () => {
+test("a server that never stalls and never ends times out, and is not retried", async () => {
   await using server = await startServer(async (call) => {
     await begin(call, [frames.start]);
     while (!call.response.destroyed) {
@@ -395,7 +395,7 @@ test("a server that never falls silent and never ends is given up, and not asked
   assert.equal(server.calls.length, 1);
 });
 
-test("a slow reader is not taken for a silent server", async () => {
+test("a slow reader is not mistaken for a stalled server", async () => {
   await using server = await startServer(async (call) => {
     await begin(call, beginning);
     await slept;
@@ -415,7 +415,7 @@ test("a slow reader is not taken for a silent server", async () => {
   }
 });
 
-test("a server that never ends a finished answer is not waited for, even if it keeps talking", async () => {
+test("a server that never ends a finished answer is not waited for, even if it keeps sending", async () => {
   const idle = { timeouts: { idleMs: 20_000, totalMs: 20_000 } };
   await using server = await startServer(
     (call) => begin(call, [...beginning, ...ending]),
@@ -442,7 +442,7 @@ test("an error frame without its label is still the provider's error", async () 
   assert.equal(error.message, "invalid_request_error: no");
 });
 
-test("a key that a provider repeats in its complaint does not reach the error", async () => {
+test("a key that a provider repeats in its error does not reach our error", async () => {
   await using server = await startServer(({ response }) => {
     response.writeHead(401, { "content-type": "application/json" });
     response.end(`{"type":"error","error":{"type":"authentication_error","message":"bad key sk-secret-123"}}`);
@@ -452,7 +452,7 @@ test("a key that a provider repeats in its complaint does not reach the error", 
   assert.equal(error.message, "authentication_error: bad key [key]");
 });
 
-test("an empty retry-after-ms does not undo retry-after", async () => {
+test("an empty retry-after-ms does not override retry-after", async () => {
   const waits: number[] = [];
   const edge = steppingEdge();
   await using server = await startServer(({ response }) => {

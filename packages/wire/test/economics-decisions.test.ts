@@ -16,7 +16,7 @@ const facts = modelFacts("claude-sonnet-5");
 const family: FanOut = { prefix: 100_000, tail: 700, directive: 100, forks: 3, warm: true, facts };
 const MINUTE = 60_000;
 
-test("a warm family waits for its leader where at once costs over 1 % more", () => {
+test("a warm family waits for its leader if sending at once costs over 1 % more", () => {
   const decision = decideLaunch(family);
   assert.equal(decision.launch, "leader-first");
   assert.equal(decision.atOnce.units, 43_875);
@@ -48,7 +48,7 @@ test("the parent's next request counts as a reader of S", () => {
   assert.equal(decideLaunch({ ...one, forks: 2 }).launch, "leader-first", "two forks and the parent are three");
 });
 
-test("the 1 % is accepted inclusively", () => {
+test("exactly 1 % more is still accepted", () => {
   const exact: FanOut = { prefix: 100_000, tail: 200, directive: 2_184, forks: 1, warm: true };
   const decision = decideLaunch(exact);
   assert.deepEqual([decision.leaderFirst.units, decision.atOnce.units, decision.extra], [23_000, 23_230, 0.01]);
@@ -137,7 +137,7 @@ test("break-even against a fresh sub-agent gives the worked figures", () => {
   assert.equal(turns(0.1, { rediscover: 0, rediscoverOutput: 0 }), "2.3");
 });
 
-test("a fork that carries no more than a fresh sub-agent is never dearer", () => {
+test("a fork that carries no more than a fresh sub-agent is never more expensive", () => {
   const answer = breakEven({ ...known, prefix: 34_000, tail: 1_000, read: 0.1, write: 1.25 });
   assert.deepEqual(answer, {
     kind: "always",
@@ -163,7 +163,7 @@ test("a cold fork is charged its share of the write", () => {
   assert.equal(shared.kind === "until" && shared.turns.toFixed(4), "7.0273");
 });
 
-test("an entry is held until the keep-alives would pass one re-write", () => {
+test("an entry is kept alive until the keep-alives would cost more than one re-write", () => {
   const entry = { tokens: 100_000, ttl: "5m", facts } as const;
   assert.deepEqual(keepAliveBudget(entry), { each: 10_000, loss: 115_000, requests: 11 });
   assert.deepEqual(keepAliveBudget({ ...entry, ttl: "1h" }), { each: 10_000, loss: 190_000, requests: 19 });
@@ -180,7 +180,7 @@ test("an entry is held until the keep-alives would pass one re-write", () => {
   });
 });
 
-test("reads that are free hold an entry for ever, but only where losing it would cost something", () => {
+test("free reads keep an entry alive forever, but only if losing it would cost something", () => {
   assert.ok(facts);
   const budget = (read: number, write: number) =>
     keepAliveBudget({
@@ -194,7 +194,7 @@ test("reads that are free hold an entry for ever, but only where losing it would
   assert.deepEqual(budget(input, input / 2), { each: 100_000, loss: -50_000, requests: 0 });
 });
 
-test("a keep-alive waits until the entry is nearly gone, and is not sent after it is", () => {
+test("a keep-alive waits until the entry has nearly expired, and is not sent after that", () => {
   const entry = { tokens: 100_000, ttl: "5m", facts, sent: 0 } as const;
   assert.deepEqual(decideKeepAlive({ ...entry, ageMs: MINUTE }), {
     action: "wait",
@@ -212,7 +212,7 @@ test("a keep-alive waits until the entry is nearly gone, and is not sent after i
   assert.equal(decideKeepAlive({ ...entry, tokens: 500, ageMs: 4.9 * MINUTE }).action, "stop");
 });
 
-test("1h on the parent's prefix pays for one pause that 5m would not outlive", () => {
+test("1h on the parent's prefix pays off after one pause that 5m would not outlive", () => {
   const parent = { owner: "parent", tokens: 100_000, facts } as const;
   // 2P + rP against wP + wP: 0.75 P more at writing, 1.15 P less at the pause.
   assert.deepEqual(decideTtl({ ...parent, gapsMs: [20 * MINUTE] }), {
@@ -225,7 +225,7 @@ test("1h on the parent's prefix pays for one pause that 5m would not outlive", (
   assert.deepEqual(decideTtl({ ...parent, gapsMs: [] }).cost, { "5m": 125_000, "1h": 200_000 });
 });
 
-test("1h does not pay where the entry is lost anyway, is not sold, or is a child's", () => {
+test("1h does not pay off if the entry is lost anyway, is not sold, or is a child's", () => {
   const parent = { owner: "parent", tokens: 100_000, facts } as const;
   assert.equal(decideTtl({ ...parent, gapsMs: [90 * MINUTE] }).ttl, "5m");
   // One pause rescued, three nights lost: four writes at 2 and a read against five at 1.25.
@@ -245,7 +245,7 @@ test("1h does not pay where the entry is lost anyway, is not sold, or is a child
   assert.equal(decideTtl({ ...parent, facts: only5m, gapsMs: [20 * MINUTE] }).ttl, "5m");
 });
 
-test("of other providers those lifetimes are weighed that they sell", () => {
+test("for other providers the lifetimes that they sell are compared", () => {
   const of = (model: string, gapMs: number) =>
     decideTtl({ owner: "parent", tokens: 100_000, facts: modelFacts(model), gapsMs: [gapMs] });
   assert.deepEqual(of("gpt-6-sol", 20 * MINUTE), {
@@ -276,7 +276,7 @@ test("of other providers those lifetimes are weighed that they sell", () => {
   });
 });
 
-test("what a provider keeps for a day by itself needs no keep-alive for a day", () => {
+test("a prompt that a provider keeps for a day by itself needs no keep-alive for a day", () => {
   const entry = { tokens: 100_000, ttl: "5m", facts: modelFacts("gpt-5.4"), sent: 0 } as const;
   assert.deepEqual(decideKeepAlive({ ...entry, ageMs: 10 * MINUTE }), {
     action: "wait",

@@ -18,7 +18,7 @@ const money = (bills: ReturnType<typeof storedBills>) =>
   bills &&
   Object.fromEntries(Object.entries(bills).map(([part, bill]) => [part, Math.round((bill.money ?? 0) * 1e7) / 1e7]));
 
-test("what an entry costs: creation as input, storage by the hour, each read at the price of a read", () => {
+test("a stored entry costs input at creation, storage by the hour, and a cache read each time", () => {
   assert.deepEqual(money(storedBills({ tokens: 100_000, heldMs: QUARTER, reads: 5, facts: flash })), {
     creation: 0.075,
     storage: 0.0125,
@@ -45,7 +45,7 @@ test("what an entry costs: creation as input, storage by the hour, each read at 
   assert.deepEqual([storage?.units, total?.units], [225_000, 375_000]);
 });
 
-test("from how many reads on it is cheaper than none", () => {
+test("the number of reads from which on storing is cheaper", () => {
   const reads = (facts: ModelFacts, heldMs: number, hitRate = 0) =>
     storedBreakEven({ tokens: 100_000, heldMs, facts, hitRate });
   assert.deepEqual([reads(flash, QUARTER), reads(flash, HOUR), reads(flash, 24 * HOUR)], [2, 2, 19]);
@@ -57,7 +57,7 @@ test("from how many reads on it is cheaper than none", () => {
   assert.equal(storedBreakEven({ tokens: 100_000, heldMs: HOUR, facts: factsOf("gemini-4-argon") }), undefined);
 });
 
-test("the decision says what it costs and how many reads it takes", () => {
+test("the decision states the cost and the number of reads it takes", () => {
   const five = decideStored({ tokens: 46_000, heldMs: QUARTER, reads: 6, facts: flash });
   assert.deepEqual(
     [five.store, five.reason],
@@ -76,7 +76,7 @@ test("the decision says what it costs and how many reads it takes", () => {
   assert.equal(reason({ facts: undefined }), "not stored: no storage price is known");
 });
 
-test("it is advised exactly where it is cheaper, and one read fewer would not be", () => {
+test("storing is advised exactly when it is cheaper, and one read fewer would not be", () => {
   fc.assert(
     fc.property(
       fc.record({

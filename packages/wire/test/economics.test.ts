@@ -52,19 +52,19 @@ test("the children of 46k × 5 cost the worked figures to the token", () => {
   );
 });
 
-test("children of one turn do not pay for a marker on D", () => {
+test("single-turn children do not pay for a marker on D", () => {
   const single = column({ ...three, singleTurn: true }, (plan) => plan.children.units);
   assert.equal(single["leader-first"], 31_315);
   assert.equal(single["at-once"], 32_925);
   assert.equal(single["last-block"], 33_000, "this plan is its marker on D");
 });
 
-test("a long in-flight turn makes the leader save 46k of 5 × 100k", () => {
+test("with a long in-flight turn the leader saves 46k of 5 × 100k", () => {
   const plans = column({ ...three, tail: 10_000, forks: 5 }, (plan) => plan.children.units);
   assert.equal((plans["at-once"] ?? 0) - (plans["leader-first"] ?? 0), 46_000);
 });
 
-test("the parent's next request is billed beside the children, by what it can read under each plan", () => {
+test("the parent's next request is billed separately from the children, by what it can read under each plan", () => {
   const trailing = { parentNext: { trailing: 40 } } as const;
   assert.deepEqual(
     column({ ...three, ...trailing }, (plan) => plan.parentNext.units),
@@ -98,7 +98,7 @@ test("a parent that sends nothing more is not billed", () => {
   assert.deepEqual(plan.total, plan.children);
 });
 
-test("each request of leader first is billed as read, written and plain", () => {
+test("each request of leader first is billed as read, written and uncached", () => {
   assert.deepEqual(planOf({ ...five, singleTurn: true, parentNext: { trailing: 40 } }, "leader-first").requests, [
     { from: "leader", count: 1, usage: { plain: 200, read: 46_000, written: { "5m": 2_500 }, output: 0 } },
     { from: "follower", count: 4, usage: { plain: 200, read: 48_500, written: {}, output: 0 } },
@@ -148,7 +148,7 @@ test("plans apply by the state of the parent's entry", () => {
   );
 });
 
-test("each plan names the entry that it counts on and what becomes of the turn under way", () => {
+test("each plan names the entry that it relies on and what happens to the turn in flight", () => {
   const named = forkPlans(three).plans.map(({ id, requires, inFlight }) => [id, requires, inFlight]);
   assert.deepEqual(named, [
     ["no-cache", "any", "keep"],
@@ -175,7 +175,7 @@ test("one fork leads and has no followers", () => {
   assert.deepEqual(requests, [{ from: "leader", count: 1, usage }]);
 });
 
-test("a total has no money where one part of it has no price", () => {
+test("a total has no money if one of its parts has no price", () => {
   assert.ok(sonnet);
   const only5m = { ...sonnet, prices: { ...sonnet.prices, write: { "5m": 2.5 } } };
   const { children, total } = planOf({ ...three, facts: only5m, parentTtl: "1h" }, "at-once");
@@ -183,7 +183,7 @@ test("a total has no money where one part of it has no price", () => {
   assert.deepEqual(total, { units: 43_875 });
 });
 
-test("where plans cost the same, nobody is made to wait", () => {
+test("if plans cost the same, nobody has to wait", () => {
   assert.equal(forkPlans({ ...three, tail: 0 }).cheapest.id, "at-once");
   // Too short to be cached: then every plan costs what no cache costs.
   const short: FanOut = { ...three, prefix: 100, tail: 0 };
@@ -193,7 +193,7 @@ test("where plans cost the same, nobody is made to wait", () => {
   );
 });
 
-test("nonsense sizes are a caller's bug", () => {
+test("invalid sizes are a caller's bug", () => {
   assert.throws(() => forkPlans({ ...three, forks: 0 }), /forks/);
   assert.throws(() => forkPlans({ ...three, forks: 1.5 }), /forks/);
   assert.throws(() => forkPlans({ ...three, prefix: -1 }), /prefix/);
@@ -213,7 +213,7 @@ const sizes = fc.record({
 const anyModel = fc.constantFrom<ModelFacts | undefined>(undefined, ...knownModels.values());
 const runs = { numRuns: 150, seed: 7 };
 
-test("the closed formulas hold wherever the prefix is long enough to be cached", () => {
+test("the closed formulas hold whenever the prefix is long enough to be cached", () => {
   fc.assert(
     fc.property(sizes, (size) => {
       const { prefix: P, tail: S, directive: D, forks: N } = size;
@@ -237,7 +237,7 @@ test("the closed formulas hold wherever the prefix is long enough to be cached",
   );
 });
 
-test("the cheapest plan is the least total of those that apply, and parts sum", () => {
+test("the cheapest plan has the lowest total of those that apply, and parts sum", () => {
   fc.assert(
     fc.property(sizes, anyModel, (size, facts) => {
       // A lifetime that a model does not sell has no price, and then no plan has one.

@@ -137,7 +137,7 @@ test("cold: the leader writes P and S, the others and the parent read both", () 
     { warm: false },
   ));
 
-test("children of one turn leave D unmarked", () =>
+test("single-turn children leave D unmarked", () =>
   onStage(async ({ sim, client, parent }) => {
     const outcome = await sendFamily(client, familyOf(parent, { singleTurn: true }));
     assert.deepEqual(bills(sim, outcome), [
@@ -148,7 +148,7 @@ test("children of one turn leave D unmarked", () =>
     ]);
   }));
 
-test("trimmed, all go at once and read P; the parent keeps its turn", () =>
+test("trimmed members all go at once and read P; the parent keeps its turn", () =>
   onStage(async ({ sim, client, parent }) => {
     sim.fault({ kind: "together", times: 4 });
     const outcome = await sendFamily(client, familyOf(parent, { trim: true }));
@@ -161,7 +161,7 @@ test("trimmed, all go at once and read P; the parent keeps its turn", () =>
     assert.equal(outcome.launch.launch, "at-once");
   }));
 
-test("at once, where the caller asks for it, every member pays for S", () =>
+test("if the caller asks for at once, every member pays for S", () =>
   onStage(async ({ sim, client, parent }) => {
     sim.fault({ kind: "together", times: 4 });
     const outcome = await sendFamily(client, familyOf(parent), { launch: "at-once" });
@@ -174,7 +174,7 @@ test("at once, where the caller asks for it, every member pays for S", () =>
     assert.match(outcome.launch.reason, /^at-once, as the caller asked \(advice: leader first: /);
   }));
 
-test("nobody is sent beside an unanswered leader, and all at its first event, long before its end", () => {
+test("nobody is sent while the leader is unanswered, and all are sent at its first event, long before its end", () => {
   const { promise: first, resolve: speak } = Promise.withResolvers<SimAnswer>();
   const { promise: hold, resolve: finish } = Promise.withResolvers<void>();
   return onStage(
@@ -201,7 +201,7 @@ test("nobody is sent beside an unanswered leader, and all at its first event, lo
   );
 });
 
-test("every member's outcome is whole", () =>
+test("every member's outcome is complete", () =>
   onStage(
     async ({ sim, client, parent }) => {
       const { members, parentNext } = await sendFamily(client, familyOf(parent));
@@ -225,7 +225,7 @@ test("every member's outcome is whole", () =>
     { script: answering(say("Parent."), say("Led the way.")) },
   ));
 
-test("a leader that fails hands over to the next, and the others are still answered", () =>
+test("if a leader fails, the next one leads, and the others are still answered", () =>
   onStage(async ({ sim, client, parent }) => {
     sim.fault({ kind: "status", status: 500 });
     const outcome = await sendFamily(client, familyOf(parent));
@@ -241,7 +241,7 @@ test("a leader that fails hands over to the next, and the others are still answe
     );
   }));
 
-test("when one leader after the other fails, the parent leads in the end", () =>
+test("if one leader after another fails, the parent leads in the end", () =>
   onStage(async ({ sim, client, parent }) => {
     sim.fault({ kind: "reset", times: 2 });
     sim.fault({ kind: "status", status: 529 });
@@ -269,7 +269,7 @@ test("a leader that fails after its first event has done its part", () =>
     );
   }));
 
-test("abort ends the whole family: who is under way is closed, who waits is never sent", () =>
+test("abort ends the whole family: requests in flight are closed, waiting ones are never sent", () =>
   onStage(
     async ({ sim, client, parent }) => {
       const abort = new AbortController();
@@ -287,7 +287,7 @@ test("abort ends the whole family: who is under way is closed, who waits is neve
     { script: answering(say("Parent."), new Promise<never>(() => {})) },
   ));
 
-test("a family aborted before it starts is answered for, and nothing is sent", () =>
+test("a family aborted before it starts has outcomes for all, and nothing is sent", () =>
   onStage(async ({ sim, client, parent }) => {
     const { members } = await sendFamily(client, familyOf(parent), { signal: AbortSignal.abort() });
     assert.deepEqual(
@@ -297,7 +297,7 @@ test("a family aborted before it starts is answered for, and nothing is sent", (
     assert.equal(sim.ledger().length, 1);
   }));
 
-test("a listener that throws is the caller's error, and nothing goes on behind it", () =>
+test("a listener that throws is the caller's error, and nothing continues in the background", () =>
   onStage(
     async ({ sim, client, parent }) => {
       const broken = new TypeError("a bug of the caller");

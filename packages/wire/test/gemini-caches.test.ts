@@ -78,7 +78,7 @@ const planOf = (family: Family): CachedContentPlan => planCachedContent(linesOf(
 const bodyOf = (prepared: Pick<Prepared, "chunks">): Record<string, Json> =>
   JSON.parse(bytesOf(prepared as Prepared).toString());
 
-test("a family's entry ends where S does, and each request keeps its own words", () => {
+test("a family's entry ends where S does, and each request keeps its own content", () => {
   const family = familyOf();
   const plan = planOf(family);
   assert.deepEqual(JSON.parse(JSON.stringify(plan)), structuredClone(plan));
@@ -116,7 +116,7 @@ test("a family's entry ends where S does, and each request keeps its own words",
   );
 });
 
-test("a child's later turns name the same entry, and say all that came since", () => {
+test("a child's later turns name the same entry, and send everything since", () => {
   const family = familyOf();
   const plan = planOf(family);
   const [one] = family.members;
@@ -130,7 +130,7 @@ test("a child's later turns name the same entry, and say all that came since", (
   assert.deepEqual(contents, (bodyOf(later).contents as readonly Json[]).slice(3));
 });
 
-test("entry and request together say what the request would have said alone, whatever was said", () => {
+test("entry and request together say what the request would have said alone, whatever the content", () => {
   const anyWords = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(
@@ -205,7 +205,7 @@ const stored = (until: string): string =>
 const credential = { kind: "api-key", value: "key" } as const;
 const methodOf = ({ response }: Call): string | undefined => response.req.method;
 
-test("an entry is created, named by a family that is sent at once, extended and let go", async () => {
+test("an entry is created, named by a family that is sent at once, extended and deleted", async () => {
   const family = familyOf();
   const plan = planOf(family);
   const [one] = family.members;
@@ -253,7 +253,7 @@ test("an entry is created, named by a family that is sent at once, extended and 
   client.close();
 });
 
-test("an entry is not created twice: after a refusal it is asked for again, after a lost answer it is not", async () => {
+test("an entry is not created twice: creation is retried after a refusal, but not after a lost answer", async () => {
   const [one] = familyOf().members;
   assert.ok(one);
   const plan = planCachedContent([one.prefix]);
@@ -273,7 +273,7 @@ test("an entry is not created twice: after a refusal it is asked for again, afte
   caches.close();
 });
 
-test("letting go of an entry that has ended is no failure; naming it is one that can be told from others", async () => {
+test("deleting an expired entry is not a failure; naming it is a recognisable one", async () => {
   const [one] = familyOf().members;
   assert.ok(one);
   const held = { name: "cachedContents/x1", plan: planCachedContent([one.prefix]) };
@@ -289,7 +289,7 @@ test("letting go of an entry that has ended is no failure; naming it is one that
   client.close();
 });
 
-test("an answer that names no entry is malformed, and no name of one can lead elsewhere", async () => {
+test("an answer without an entry's name is malformed, and no entry name can lead elsewhere", async () => {
   const [one] = familyOf().members;
   assert.ok(one);
   await using server = await startServer((call) => told(call, 200, `{"name":"cachedContents/../models/x"}`));

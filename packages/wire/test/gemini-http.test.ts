@@ -39,7 +39,7 @@ const inPieces =
 
 const isFixture = (fixture: object): fixture is AnswerFixture => "frames" in fixture;
 
-test("gemini: every answer arrives over HTTP as it was streamed, in pieces of any size, and in one piece", async () => {
+test("gemini: every answer arrives over HTTP as it was streamed, in pieces of any size, and not streamed", async () => {
   for (const fixture of Object.values(answers).filter(isFixture)) {
     const handlers = [1_000, 61].map((size) => inPieces(asStream(fixture.frames), size));
     const whole: Handler = ({ response }) =>
@@ -58,7 +58,7 @@ test("gemini: every answer arrives over HTTP as it was streamed, in pieces of an
   }
 });
 
-test("gemini: a query that the base URL has stays there", async () => {
+test("gemini: the query of the base URL is kept", async () => {
   await using server = await startServer(inPieces(asStream([ended({}, `{"text":"Ok."}`)]), 500));
   const client = createClient({ baseUrl: `${server.url}/v1beta/?tenant=a` });
   await client.send(requestOf(true));
@@ -66,7 +66,7 @@ test("gemini: a query that the base URL has stays there", async () => {
   client.close();
 });
 
-test("gemini: a limit is waited for as long as its details ask, and the same bytes go out again", async () => {
+test("gemini: a rate limit is waited for as long as its details ask, and the same bytes are sent again", async () => {
   const limited: Handler = ({ response }) =>
     response
       .writeHead(429, { "content-type": "application/json" })
@@ -84,7 +84,7 @@ test("gemini: a limit is waited for as long as its details ask, and the same byt
   client.close();
 });
 
-test("gemini: a stream that ends without a reason to stop is no answer, and is asked again only before content", async () => {
+test("gemini: a stream that ends without a stop reason is not an answer, and is retried only before content", async () => {
   const empty = asStream([
     frame(`{"usageMetadata":{"promptTokenCount":10},"modelVersion":"${model}","responseId":"a"}`),
   ]);

@@ -7,7 +7,7 @@ const cost = `The bytes of a reference request changed. Every session that is op
 prefix again, once: about 1.25 × its length instead of 0.1 ×. If that is meant, say so in CHANGELOG.md and put the new
 value here; if not, find what made the bytes differ (law 1: bytes are made once).`;
 
-test("the reference prefix has the bytes it always had", () => {
+test("the bytes of the reference prefix have not changed", () => {
   const prefix = grown([userText("Read both files."), ...readTurn(2), userText("Thanks.")]);
   const markers = nextMarkers(prefix);
   const body = bytesOf(prepare({ protocol: anthropic, prefix, markers, closing: { maxTokens: 1_024, stream: true } }));
@@ -29,12 +29,12 @@ test("the reference prefix has the bytes it always had", () => {
   assert.equal(prefix.hash, "QfkQRriXMlWApt23RlrXqWoOyKAPcgi1UZsXm5xNRtc", cost);
 });
 
-test("the words every fork is told have the bytes they always had", () => {
+test("the bytes of the text that every fork gets have not changed", () => {
   const words = grown([userText(directiveText("do it"))]);
   assert.equal(words.hash, "C1rPaYCNMW_ZFgkI77FY3XFR8pWGQlv2CIE5faHwT6I", cost);
 });
 
-test("the reference prefix has the bytes it always had on Gemini", () => {
+test("the bytes of the reference prefix on Gemini have not changed", () => {
   const opened = FrozenPrefix.open(gemini.encoder, { ...head, model: "gemini-3.8-flash" });
   const prefix = grown([userText("Read both files."), ...readTurn(2), userText("Thanks.")], opened);
   const closing = { maxTokens: 1_024, stream: true };

@@ -38,7 +38,7 @@ const gated = (
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test("the leader goes alone, and all others in their order once what it wrote can be read", async () => {
+test("the leader goes alone, and all others in order once its entry can be read", async () => {
   const { admitted, ask, ticket, caps } = gated();
   const sent = ["a", "b", "c", "parent"].map((name) => ask(name));
   await settled();
@@ -56,7 +56,7 @@ test("the leader goes alone, and all others in their order once what it wrote ca
   assert.equal(caps.length, 1, "nobody leads any more");
 });
 
-test("when the time is up all are released", async () => {
+test("when the wait is over all are released", async () => {
   const { admitted, ask, caps, ticket } = gated();
   const sent = ["a", "b", "c"].map((name) => ask(name));
   await settled();
@@ -69,7 +69,7 @@ test("when the time is up all are released", async () => {
   assert.deepEqual(admitted, ["a", "b", "c", "d"]);
 });
 
-test("a leader that fails hands over to the next, which leads in turn with time of its own", async () => {
+test("if a leader fails, the next one leads, with its own wait", async () => {
   const { admitted, ask, ticket, caps } = gated();
   const sent = ["a", "b", "c", "d"].map((name) => ask(name));
   await settled();
@@ -96,7 +96,7 @@ test("a leader that fails hands over to the next, which leads in turn with time 
   );
 });
 
-test("when the last of them fails no timer is left, and the next to ask leads", async () => {
+test("when the last member fails no timer is left, and the next to ask leads", async () => {
   const { admitted, ask, ticket, caps } = gated();
   await ask("a");
   ticket("a").failed();
@@ -109,7 +109,7 @@ test("when the last of them fails no timer is left, and the next to ask leads", 
   await waits;
 });
 
-test("who asks in the moment of a hand-over waits behind the new leader", async () => {
+test("a member that asks during a hand-over waits for the new leader", async () => {
   const { admitted, ask, ticket } = gated();
   const sent = [ask("a"), ask("b")];
   await settled();
@@ -122,7 +122,7 @@ test("who asks in the moment of a hand-over waits behind the new leader", async 
   assert.deepEqual(admitted, ["a", "b", "c"]);
 });
 
-test("an aborted waiter leaves the queue, and the others still go", async () => {
+test("an aborted member leaves the queue, and the others still go", async () => {
   const { admitted, ask, ticket } = gated();
   const abort = new AbortController();
   const [leader, leaving, ...others] = [ask("a"), ask("b", abort.signal), ask("c"), ask("d")];
@@ -137,7 +137,7 @@ test("an aborted waiter leaves the queue, and the others still go", async () => 
   assert.deepEqual(admitted, ["a", "c", "d"]);
 });
 
-test("at once nobody waits and no time is taken", async () => {
+test("at once nobody waits and no time passes", async () => {
   const { admitted, ask, caps, ticket } = gated("at-once");
   await Promise.all(["a", "b", "c"].map((name) => ask(name)));
   assert.deepEqual(admitted, ["a", "b", "c"]);
@@ -147,7 +147,7 @@ test("at once nobody waits and no time is taken", async () => {
   assert.deepEqual(admitted, ["a", "b", "c", "d"]);
 });
 
-test("who is aborted before asking is not admitted and does not lead", async () => {
+test("a member that is aborted before asking is not admitted and does not lead", async () => {
   const { admitted, ask, caps } = gated();
   await assert.rejects(ask("a", AbortSignal.abort(new Error("enough"))), { message: "enough" });
   assert.deepEqual([admitted, caps.length], [[], 0]);
@@ -155,7 +155,7 @@ test("who is aborted before asking is not admitted and does not lead", async () 
   assert.deepEqual(admitted, ["b"]);
 });
 
-test("where an entry takes time to build, those who wait for the leader wait for that too", async () => {
+test("if an entry takes time to build, followers wait for that too", async () => {
   const { admitted, ask, ticket, caps } = gated("leader-first", { settleMs: 3_000 });
   const sent = ["a", "b"].map((name) => ask(name));
   await settled();
@@ -170,7 +170,7 @@ test("where an entry takes time to build, those who wait for the leader wait for
   assert.deepEqual(admitted, ["a", "b", "c"]);
 });
 
-test("more than a provider keeps together in a minute are sent in the next one, in their order", async () => {
+test("more members than a provider keeps together in a minute are sent in the next one, in order", async () => {
   const { admitted, ask, caps, time } = gated("at-once", { perMinute: 2 });
   const sent = ["a", "b", "c", "d", "e"].map((name) => ask(name));
   await settled();
@@ -189,7 +189,7 @@ test("more than a provider keeps together in a minute are sent in the next one, 
   assert.deepEqual(admitted, ["a", "b", "c", "d", "e"]);
 });
 
-test("whoever leaves while waiting for the pace is not sent, and leaves no timer", async () => {
+test("a member that leaves while waiting for the rate limit is not sent, and leaves no timer", async () => {
   const { admitted, ask, caps } = gated("at-once", { perMinute: 1 });
   await ask("a");
   const leaving = new AbortController();
@@ -200,7 +200,7 @@ test("whoever leaves while waiting for the pace is not sent, and leaves no timer
   assert.deepEqual([admitted, caps.at(-1)?.signal.aborted], [["a"], true]);
 });
 
-test("where nobody waits when an entry is being built, whoever comes then does, and later ones do not", async () => {
+test("a member that arrives while an entry is being built waits, and later ones do not", async () => {
   const { admitted, ask, ticket, caps, time } = gated("leader-first", { settleMs: 3_000 });
   await ask("a");
   ticket("a").readable();
@@ -213,7 +213,7 @@ test("where nobody waits when an entry is being built, whoever comes then does, 
   assert.deepEqual(admitted.toSorted(), ["a", "b", "c"]);
 });
 
-test("a leader that leaves while it waits for the pace hands over, and an abort is never lost", async () => {
+test("a leader that leaves while waiting for the rate limit hands over, and an abort is never lost", async () => {
   const { admitted, ask, ticket, caps, time } = gated("leader-first", { perMinute: 1 });
   await ask("first");
   ticket("first").failed();
@@ -230,7 +230,7 @@ test("a leader that leaves while it waits for the pace hands over, and an abort 
   assert.deepEqual(admitted, ["first", "follower"]);
 });
 
-test("whoever comes when what they share has expired leads anew, and the next ones wait for it", async () => {
+test("a member that arrives after the shared entry has expired leads again, and the next ones wait for it", async () => {
   for (const launch of ["leader-first", "at-once"] as const) {
     const { admitted, ask, ticket, caps, time } = gated(launch, { lifetimeMs: 300_000 });
     await ask("a");

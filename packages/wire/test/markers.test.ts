@@ -63,7 +63,7 @@ test("never more than four, in order, lifetimes never growing, and the last entr
   );
 });
 
-test("a main line marks the end of system and its last block", () => {
+test("the main conversation marks the end of system and its last block", () => {
   const first = grown([userText("start")]);
   const second = grown(readTurn(3), first);
   assert.deepEqual(roles(nextMarkers(first)), ["system@3", "tail@4"]);
@@ -103,7 +103,7 @@ test("a fork that answers once marks nothing that nobody will read", () => {
   assert.deepEqual(roles(markers), ["system@3", "inherited@4", "shared@6"]);
 });
 
-test("the parent goes on with two markers after its fan-out", () => {
+test("the parent continues with two markers after its fan-out", () => {
   const parent = grown([userText("start")]);
   const shared = grown(readTurn(2), parent);
   const next = shared.extend([text("launched")]);
@@ -115,7 +115,7 @@ test("the parent goes on with two markers after its fan-out", () => {
   assert.deepEqual(roles(nextMarkers(grown(readTurn(1, 10), next), markers)), ["system@3", "tail@11"]);
 });
 
-test("where nobody answered a request, what the one before it wrote is marked again", () => {
+test("if a request got no answer, what the request before it wrote is marked again", () => {
   const first = grown([userText("start")]);
   const far = grown(readTurn(LOOK_BACK), first);
   const unanswered = nextMarkers(far, nextMarkers(first));
@@ -126,7 +126,7 @@ test("where nobody answered a request, what the one before it wrote is marked ag
   assert.deepEqual(roles(nextMarkers(again, unanswered)), ["system@3", tail], "it was written with the tail");
 });
 
-test("of a parent whose first request after a fan-out nobody answered, what its family shares stays marked", () => {
+test("if a parent's first request after a fan-out got no answer, what its family shares stays marked", () => {
   const parent = grown([userText("start")]);
   const shared = grown(readTurn(2), parent);
   const next = shared.extend([text("launched")]);
@@ -139,7 +139,7 @@ test("of a parent whose first request after a fan-out nobody answered, what its 
   assert.deepEqual(roles(nextMarkers(again, markers, { unanswered: true })), expected);
 });
 
-test("a warm fork keeps its parent's hour and writes five minutes; a cold one writes nothing but five", () => {
+test("a warm fork keeps its parent's hour and writes five minutes; a cold one writes only five minutes", () => {
   const parent = grown([userText("start")]);
   const hour = nextMarkers(parent, [], { ttl: "1h" });
   const shared = grown(readTurn(1), parent);
@@ -150,7 +150,7 @@ test("a warm fork keeps its parent's hour and writes five minutes; a cold one wr
   assert.deepEqual(lifetimes(true), ["5m", "5m", "5m", "5m"]);
 });
 
-test("a marker of the system text stays where it was, with its lifetime", () => {
+test("a marker on the system text stays where it was, with its lifetime", () => {
   const first = grown([userText("start")]);
   const hour = nextMarkers(first, [], { ttl: "1h" });
   const next = nextMarkers(grown(readTurn(1), first), hour, { ttl: "5m" });
@@ -168,7 +168,7 @@ test("a marker of the system text stays where it was, with its lifetime", () => 
   );
 });
 
-test("the end of the last answered request is marked again where several after it were not answered", () => {
+test("the end of the last answered request is marked again if several requests after it got no answer", () => {
   const first = grown([userText("start")]);
   const far = grown(readTurn(LOOK_BACK), first);
   const [sent, answered] = [nextMarkers(first), first.tip];
@@ -195,7 +195,7 @@ test("thinking and empty heads are never marked", () => {
   assert.deepEqual(roles(nextMarkers(toolsOnly)), ["system@2", "tail@3"]);
 });
 
-test("markers come back from their journalled places", () => {
+test("markers are restored from their journalled positions", () => {
   const prefix = grown([userText("start"), ...readTurn(2)]);
   const markers = nextMarkers(prefix);
   assert.deepEqual(markersAt(prefix, JSON.parse(JSON.stringify(markerPlaces(markers)))), markers);

@@ -100,7 +100,7 @@ for (const subject of subjects) {
     // On Responses the reason to stop is in the last event: after a reset nobody knows whether more was to come.
     for (const end of ["closed", "reset"] as const)
       if (name !== "responses" || end === "closed")
-        test(`${name}: an answer that lacks only its last event counts, the stream ${end}`, async () => {
+        test(`${name}: an answer that only lacks its last event counts, the stream ${end}`, async () => {
           await using at = await ground(subject);
           at.sim.fault({ kind: "no-last-event", end });
           const response = await at.send();
@@ -118,7 +118,7 @@ for (const subject of subjects) {
     "prompt-only",
     "output-only",
   ];
-  test(`${name}: what the provider does not count as numbers is estimated, and marked as estimated`, async () => {
+  test(`${name}: figures that the provider does not send as numbers are estimated, and marked as estimated`, async () => {
     await using at = await ground(subject);
     const { usage: right } = await at.send();
     assert.equal(right.estimated, undefined);
@@ -133,7 +133,7 @@ for (const subject of subjects) {
       }
   });
 
-  test(`${name}: a page, other JSON or bare text with status 200 is shown once and not asked for again`, async () => {
+  test(`${name}: a page, other JSON or plain text with status 200 is quoted and not retried`, async () => {
     await using at = await ground(subject);
     const shown = {
       html: /web page \(text\/html.*check the base URL; it begins with "<!DOCTYPE html> <html><head><title>Sign in \[31m/,
@@ -151,7 +151,7 @@ for (const subject of subjects) {
     assert.deepEqual(at.waits, []);
   });
 
-  test(`${name}: an answer in an encoding that Node knows is read, any other is shown and not asked for again`, async () => {
+  test(`${name}: an answer in an encoding that Node knows is read, any other is quoted and not retried`, async () => {
     await using at = await ground(subject);
     for (const stream of [true, false])
       for (const encoding of ["gzip", "deflate", "br", "zstd"] as const) {
@@ -172,7 +172,7 @@ for (const subject of subjects) {
   });
 
   for (const what of ["content", "line"] as const)
-    test(`${name}: ${what} without an end is cut and not asked for again`, async () => {
+    test(`${name}: endless ${what} is cut and not retried`, async () => {
       await using at = await ground(subject);
       at.sim.fault({ kind: "endless", of: what, times: 6 });
       const error = await failing(at.send());
@@ -198,7 +198,7 @@ for (const subject of subjects) {
     assert.deepEqual([at.waits, at.sim.ledger().length], [[], 5]);
   });
 
-  test(`${name}: a plan that is used up is not asked again, under whatever status it is told`, async () => {
+  test(`${name}: a used-up plan is not retried, whatever the status`, async () => {
     await using at = await ground(subject);
     const told = [
       [429, "You have insufficient_quota"],
@@ -229,7 +229,7 @@ test("responses: an answer that was reset before its last event may have had mor
 });
 
 for (const subject of subjects)
-  test(`${subject.name}: calls of an answer that lacks its last event are whole`, async () => {
+  test(`${subject.name}: calls of an answer without its last event are complete`, async () => {
     await using at = await ground(subject, () => callTools([{ name: "Read", input: { path: "a" }, id: "call_0" }]));
     if (subject.name !== "gemini") at.sim.fault({ kind: "no-last-event" });
     const { message, stop } = await at.send();
@@ -252,7 +252,7 @@ const callGrowth = (json: string): string =>
   JSON.stringify({ type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: json } });
 const stopped = `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}`;
 
-test("a call that was not closed keeps its name and has an input that nobody can run", async () => {
+test("a call that was not closed keeps its name and has an input that cannot run", async () => {
   for (const json of [`{"path":"a"}`, `{"path":"a`, ""]) {
     await using server = await startServer(sends(sse(started, callStart, callGrowth(json), stopped)));
     const client = createClient({ baseUrl: server.url, edge: steppingEdge() });
@@ -264,7 +264,7 @@ test("a call that was not closed keeps its name and has an input that nobody can
   }
 });
 
-test("events under the wrong label, and a last event without its blank line, are read", async () => {
+test("events with the wrong label, and a last event without its blank line, are read", async () => {
   const whole = sse(started, stopped.replace("tool_use", "end_turn"), `{"type":"message_stop"}`);
   for (const body of [whole, whole.trimEnd()])
     for (const type of ["text/plain", "application/json", "text/event-stream"]) {
@@ -275,7 +275,7 @@ test("events under the wrong label, and a last event without its blank line, are
     }
 });
 
-test("a page under the label of a stream is shown and not asked for again", async () => {
+test("a page labelled as a stream is quoted and not retried", async () => {
   await using server = await startServer(sends("<html><body>Sign in</body></html>"));
   const client = createClient({ baseUrl: server.url, edge: steppingEdge() });
   const { message } = await failing(client.send(localRequest()));
@@ -284,7 +284,7 @@ test("a page under the label of a stream is shown and not asked for again", asyn
   client.close();
 });
 
-test("comments without an end are held by the total time-out", async () => {
+test("endless comments are stopped by the total timeout", async () => {
   const [subject] = subjects;
   assert.ok(subject);
   await using sim = await startSimulator({ script: () => HELLO });
@@ -302,7 +302,7 @@ test("comments without an end are held by the total time-out", async () => {
   client.close();
 });
 
-test("a repeated attempt says how long it will wait", async () => {
+test("a retry reports how long it will wait", async () => {
   await using server = await startServer(
     ({ response }) => void response.writeHead(429, { "retry-after": "90" }).end("{}"),
     sends(sse(started, stopped.replace("tool_use", "end_turn"))),

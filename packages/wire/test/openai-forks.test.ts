@@ -90,7 +90,7 @@ const unmarked = (items: readonly Item[]): Json =>
     ),
   ) as Json;
 
-test("openai-responses: a fork marks the end of system, of what it inherits, of what all share, and its own last words", () => {
+test("openai-responses: a fork marks the end of system, of what it inherits, of what all share, and its own last block", () => {
   const [fork] = familyOf(parentOf(openaiResponses, "gpt-6-sol")).members;
   assert.ok(fork);
   const marked = fork.markers.map(({ at, role }) => `${role} ${openaiResponses.encoder.pathOf(at)}`);
@@ -108,7 +108,7 @@ test("openai-responses: a fork marks the end of system, of what it inherits, of 
   });
 });
 
-test("openai-responses: where caching is automatic nothing is marked, and the key keeps a family together", () => {
+test("openai-responses: with automatic caching nothing is marked, and the key keeps a family together", () => {
   const { members } = familyOf(parentOf(openaiResponses, "gpt-5.5"));
   for (const fork of members) {
     assert.deepEqual(fork.markers, []);
@@ -116,13 +116,13 @@ test("openai-responses: where caching is automatic nothing is marked, and the ke
   }
 });
 
-test("openai-chat: the place of a difference is named in the provider's own list", () => {
+test("openai-chat: a difference is located in the provider's own list", () => {
   const [one, two] = familyOf(parentOf(openaiChat, "gpt-6-sol")).members;
   assert.ok(one && two);
   assert.equal(one.prefix.firstDivergence(two.prefix)?.path, "messages[6].content[0].text");
 });
 
-test("gemini: siblings part at a content of their own, and nothing is marked", () => {
+test("gemini: siblings diverge at a separate content, and nothing is marked", () => {
   const [one, two] = familyOf(parentOf(gemini, "gemini-3.8-flash")).members;
   assert.ok(one && two);
   assert.deepEqual(one.markers, []);

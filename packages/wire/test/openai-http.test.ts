@@ -38,7 +38,7 @@ const inPieces =
 
 const isFixture = (fixture: object): fixture is AnswerFixture => "frames" in fixture;
 
-test("openai-responses: every answer arrives over HTTP as it was streamed, in pieces of any size, and in one piece", async () => {
+test("openai-responses: every answer arrives over HTTP as it was streamed, in pieces of any size, and not streamed", async () => {
   for (const fixture of Object.values(answers).filter(isFixture)) {
     const handlers = [1_000, 61].map((size) => inPieces(asStream(fixture.frames), size));
     const whole: Handler = ({ response }) =>
@@ -56,7 +56,7 @@ test("openai-responses: every answer arrives over HTTP as it was streamed, in pi
   }
 });
 
-test("openai-responses: an error event before any content is asked again, with the same bytes", async () => {
+test("openai-responses: an error event before any content is retried, with the same bytes", async () => {
   const broken = asStream([
     started,
     { event: "error", data: `{"type":"error","code":"server_is_overloaded","message":"busy","param":null}` },
@@ -79,7 +79,7 @@ test("openai-responses: an error event before any content is asked again, with t
   client.close();
 });
 
-test("openai-chat: a stream ends with its last word, and one that is cut off after content is not asked again", async () => {
+test("openai-chat: a stream ends with its last line, and one that is cut off after content is not retried", async () => {
   const said = chunk(`"content":"Hello"`);
   await using server = await startServer(
     inPieces(asStream([opening, said, ...ending("stop")]), 77),

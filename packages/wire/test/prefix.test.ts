@@ -24,7 +24,7 @@ test("a grown prefix begins with the bytes of the one it grew from", () => {
   );
 });
 
-test("equal content gives equal hashes, and other content other ones", () => {
+test("equal content gives equal hashes, and different content different ones", () => {
   fc.assert(
     fc.property(anyConversation, anyConversation, (a, b) => {
       const [one, other] = [grown(a), grown(b)];
@@ -34,7 +34,7 @@ test("equal content gives equal hashes, and other content other ones", () => {
   );
 });
 
-test("a message added block by block has the bytes and the hash of one added whole", () => {
+test("a message added block by block has the same bytes and hash as one added whole", () => {
   fc.assert(
     fc.property(anyConversation, fc.nat(), (messages, cut) => {
       const last = messages.at(-1) as Message;
@@ -49,7 +49,7 @@ test("a message added block by block has the bytes and the hash of one added who
   );
 });
 
-test("siblings that grow from one prefix do not write over each other", () => {
+test("siblings that grow from one prefix do not overwrite each other", () => {
   fc.assert(
     fc.property(anyConversation, fc.array(fc.string(), { minLength: 2, maxLength: 6 }), (messages, words) => {
       const parent = grown(messages);
@@ -66,7 +66,7 @@ test("siblings that grow from one prefix do not write over each other", () => {
   );
 });
 
-test("what a request says is what the messages said", () => {
+test("a request contains what the messages said", () => {
   const messages: readonly Message[] = [
     userText('nul \u0000, quote ", line\nend, wide 漢, lone \ud800 surrogate'),
     {
@@ -118,7 +118,7 @@ test("a tool input that was cut off enters as an empty object", () => {
   }
 });
 
-test("a result of 10 MB is taken, and the next turns stay small chunks beside it", () => {
+test("a result of 10 MB is accepted, and the next turns stay small chunks next to it", () => {
   const big = "x".repeat(10_000_000);
   const [call] = readTurn(1);
   const prefix = grown([userText("go"), call as Message, { role: "user", content: [toolResult("toolu_0", big)] }]);
@@ -128,7 +128,7 @@ test("a result of 10 MB is taken, and the next turns stay small chunks beside it
   assert.ok(later.chunks().length < 10);
 });
 
-test("empty texts are left out, and a message of nothing else is refused", () => {
+test("empty texts are skipped, and a message of nothing else is refused", () => {
   assert.deepEqual(
     bodyOf(grown([{ role: "user", content: [text(""), text("a"), text("")] }])),
     bodyOf(grown([userText("a")])),
@@ -150,7 +150,7 @@ test("a thousand turns are a handful of chunks, and a long chain of abandoned br
   assert.ok(prefix.chunks().length <= 80, `${prefix.chunks().length} chunks`);
 });
 
-test("the first divergence is named by its place in the request", () => {
+test("the first divergence is named by its path in the request", () => {
   const parent = grown([userText("one"), { role: "assistant", content: [text("two")] }, userText("three")]);
   const divergence = (other: FrozenPrefix) => parent.firstDivergence(other)?.path;
   const tools = [
@@ -173,7 +173,7 @@ test("the first divergence is named by its place in the request", () => {
   assert.equal(divergence(parent), undefined);
 });
 
-test("calls that nobody answered are answered by the constant when the next message enters", () => {
+test("unanswered calls are answered by the constant when the next message enters", () => {
   const [call] = readTurn(2);
   const asked = grown([userText("go"), call as Message]);
   assert.deepEqual(asked.pending, ["toolu_0", "toolu_1"]);
@@ -195,7 +195,7 @@ test("calls that nobody answered are answered by the constant when the next mess
   });
 });
 
-test("what a provider adds to its call goes back with it", () => {
+test("what a provider adds to its call is sent back with it", () => {
   const call = readBlock(
     `{"type":"tool_use","caller":{"type":"direct", "n":1.0},"id":"toolu_1","name":"Read","input":{}}`,
   );

@@ -45,7 +45,7 @@ test("a million tokens of each kind cost the published prices", () => {
   }
 });
 
-test("prices are the published ones where entries live 30 minutes, and above 272K tokens too", () => {
+test("prices match the published ones for 30-minute entries, and above 272K tokens too", () => {
   const published: Readonly<Record<string, readonly [number, number, number, number]>> = {
     "gpt-6-astra": [10, 12.5, 1, 50],
     "gpt-6-sol": [2, 2.5, 0.2, 10],
@@ -67,7 +67,7 @@ test("prices are the published ones where entries live 30 minutes, and above 272
   }
 });
 
-test("prices are the published ones where writing has no fee", () => {
+test("prices match the published ones if writing has no fee", () => {
   const published: Readonly<Record<string, readonly [number, number, number]>> = {
     "gpt-5.5": [5, 0.5, 30],
     "gpt-5.4": [2.5, 0.25, 15],
@@ -127,7 +127,7 @@ test("DeepSeek costs twice as much from 01 to 04 and 06 to 10 UTC on weekdays, b
   near(costOf(usage, factsOf("deepseek-v4-pro"), { at: Date.UTC(2026, 0, 5, 2) })?.total, 1.32 + 0.044 + 3.96);
 });
 
-test("DashScope reads a marked prefix for a tenth, and at the listed price without a marker", () => {
+test("DashScope reads a marked prefix for a tenth, and an unmarked one at the listed price", () => {
   const usage: Usage = { plain: 0, read: 1e6, written: { "5m": 1e6 }, output: 0 };
   const unmarked: Usage = { plain: 1e6, read: 1e6, written: {}, output: 0 };
   for (const [model, write, marked, listed, input] of [
@@ -140,20 +140,20 @@ test("DashScope reads a marked prefix for a tenth, and at the listed price witho
   }
 });
 
-test("a price that somebody states holds at every hour and for every read", () => {
+test("a price that a user states applies at every hour and to every read", () => {
   const table = withPrices(knownModels, new Map([["deepseek-flash", { prices: { input: 1 } }]]));
   const usage: Usage = { plain: 1e6, read: 0, written: {}, output: 0 };
   near(costOf(usage, modelFacts("deepseek-flash", table), { at: Date.UTC(2026, 0, 5, 2) })?.total, 1);
 });
 
-test("a lifetime that is not sold is billed as the next longer one, and as none where none is priced", () => {
+test("a lifetime that is not sold is billed as the next longer one, and has no price if none is sold", () => {
   const sol = factsOf("gpt-6-sol");
   const written = (ttl: "5m" | "1h" | "12h") =>
     costOf({ plain: 0, read: 0, written: { [ttl]: 200_000 }, output: 0 }, sol)?.total;
   assert.deepEqual([written("5m"), written("1h"), written("12h")], [0.5, undefined, undefined]);
 });
 
-test("a model is known by the names that providers and gateways give it", () => {
+test("a model is recognised by the names that providers and gateways give it", () => {
   const named = (name: string): string | undefined => modelFacts(name)?.id;
   assert.deepEqual(
     [
@@ -205,7 +205,7 @@ test("a tier is chosen by the whole prompt and prices the whole request", () => 
   near(costOf(above, haiku)?.total, (101 * 0.5 + 90_000 * 0.05 + 9_900 * 0.625 + 1_000 * 2.5) / 1e6);
 });
 
-test("the highest tier passed is the one that counts, in whatever order tiers are listed", () => {
+test("the highest tier passed counts, in whatever order tiers are listed", () => {
   const base = factsOf("claude-sonnet-5");
   const tier = (above: number, input: number) => ({ above, prices: { ...base.prices, input } });
   const facts: ModelFacts = { ...base, tiers: [tier(200, 7), tier(100, 5), tier(300, 9)] };
@@ -215,7 +215,7 @@ test("the highest tier passed is the one that counts, in whatever order tiers ar
   );
 });
 
-test("service factors stack, and the fast class keeps the model's cache multipliers", () => {
+test("service factors multiply, and the fast class keeps the model's cache multipliers", () => {
   const opus = factsOf("claude-opus-5-5");
   const usage: Usage = { plain: 1e6, read: 1e6, written: { "5m": 1e6 }, output: 1e6 };
   near(costOf(usage, opus, { batch: true })?.total, 29.2 * 0.5);
@@ -258,7 +258,7 @@ test("multipliers are the ratios of the facts, without binary noise", () => {
   assert.deepEqual(multipliersOf(undefined), { write: { "5m": 1.25, "1h": 2 }, read: 0.1, output: 5 });
 });
 
-test("overrides change what they name and leave the table alone", () => {
+test("overrides change what they name and leave the table unchanged", () => {
   const overrides = new Map<string, PriceOverride>([
     ["claude-sonnet-5-5", { prices: { read: 0.2, write: { "5m": 3 } } }],
     ["my-model", { prices: { input: 1, write: { "5m": 1 }, read: 0, output: 4 }, minimumPrefix: 16 }],
@@ -285,7 +285,7 @@ test("overrides change what they name and leave the table alone", () => {
   assert.equal(modelFacts("anthropic.claude-sonnet-5-5-20261001-v1:0", table)?.prices.read, 0.2);
 });
 
-test("an unknown model with half a price list is refused", () => {
+test("an unknown model with an incomplete price list is refused", () => {
   const overrides = new Map([["my-model", { prices: { input: 1 } }]]);
   assert.throws(() => withPrices(knownModels, overrides), /my-model/);
 });

@@ -48,7 +48,7 @@ const modelRow = (facts: ModelFacts): readonly string[] => {
   return [`\`${facts.id}\``, ...figures, count(facts.minimumPrefix), thinking, apart(facts)];
 };
 
-test("every model stands in the page with its prices, its shortest prefix and what is charged apart", () => {
+test("every model is on the page with its prices, its shortest prefix and its special prices", () => {
   const columns = ["model", "input", "write", "read", "output", "shortest prefix", "earlier thinking", "apart"];
   assertTable("models", tableOf(columns, [...knownModels.values()].map(modelRow)));
 });
@@ -75,7 +75,7 @@ const markersOf = (marker: (ttl: Ttl, model: string) => string, model: string): 
   return spelled.length === 1 ? `\`${name}\`, one lifetime` : `\`${name}\`, by lifetime`;
 };
 
-test("every endpoint stands in the page with its address, its markers and when a sibling can read", () => {
+test("every endpoint is on the page with its address, its markers and when a sibling can read", () => {
   const rows = [...profiles.values()].map(({ name, baseUrl, protocol }) => {
     const markers = markersOf(protocol.marker, MARKED[name] ?? "");
     return [`\`${name}\``, `\`${baseUrl}\``, markers, READABLE[protocol.readable]];

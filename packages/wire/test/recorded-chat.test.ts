@@ -49,7 +49,7 @@ const placesOf = ({ members: [member] }: ReturnType<typeof fork>): readonly stri
 const protocolOf = (recorded: string, options: ForkRequestsOptions = {}): string =>
   forkRequests(recorded, ["one"], options).members[0]?.protocol.name ?? "";
 
-test("forks are the parent's bytes, the answer's letters, a result for each call, and their own words", () => {
+test("forks have the parent's bytes, the answer's bytes, a result for each call, and their own directive", () => {
   const family = fork(body(), { results: [toolResult("call_b", "the file")] });
   const recorded = body();
   const shared =
@@ -66,7 +66,7 @@ test("forks are the parent's bytes, the answer's letters, a result for each call
   assert.deepEqual([family.notes, family.members[0]?.stream], [[], true]);
 });
 
-test("the answer may be the message alone, or stand at the end of the recording", () => {
+test("the answer may be the message alone, or come at the end of the recording", () => {
   const expected = messagesOf(first(body()));
   assert.deepEqual(messagesOf(first(body(), { answer: ` ${message}\n` })), expected);
   const held = body(`[${system},{"role":"user","content":"Migrate it."},${message}]`);
@@ -89,7 +89,7 @@ test("a trimmed fork follows the parent's last message, and its parent keeps the
   assert.equal(messagesOf(textOf(family.parentNext)).length, 6);
 });
 
-test("tools written after the messages, as some SDKs do, are moved before them, and that is said", () => {
+test("tools written after the messages, as some SDKs do, are moved before them, with a note", () => {
   const sdk = `{"messages":[{"role":"user","content":"x"}],"model":"gpt-4.1","tools":[{"type":"function","function":{"name":"t"}}]}`;
   const { members, notes } = fork(sdk, { inFlight: "trim" });
   assert.deepEqual(notes, ["moved before messages: tools"]);
@@ -99,7 +99,7 @@ test("tools written after the messages, as some SDKs do, are moved before them, 
   );
 });
 
-test("images, parts, results as text and as parts, developer notes and old functions pass as they are", () => {
+test("images, parts, results as text and as parts, developer notes and old functions pass unchanged", () => {
   const messages = [
     `{"role":"developer","content":[{"type":"text","text":"D"}]}`,
     `{"role":"user","name":"ann","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA==","detail":"low"}},{"type":"text","text":"?"}]}`,
@@ -118,7 +118,7 @@ test("images, parts, results as text and as parts, developer notes and old funct
   assert.equal(messagesOf(first(recorded)).length, messages.length + 4);
 });
 
-test("n is kept and said; which of several answers the parent went on with must be said too", () => {
+test("n is kept with a note; which of several answers the parent continued with must be stated too", () => {
   const recorded = body(undefined, `"n":2,`);
   assert.deepEqual(fork(recorded).notes, ["n is 2: each fork is asked for 2 answers, and the first is read"]);
   assert.equal((JSON.parse(first(recorded)) as Item).n, 2);
@@ -128,7 +128,7 @@ test("n is kept and said; which of several answers the parent went on with must 
   );
 });
 
-test("an answer that says nothing at all is replaced by a line that says so", () => {
+test("an answer without any content is replaced by a line that says so", () => {
   const { members, notes } = fork(body(), { answer: completion(`{"role":"assistant","content":null}`) });
   assert.deepEqual(notes, ["the answer says nothing: a line in its place says so"]);
   assert.deepEqual(messagesOf(textOf(members[0]))[2], {
@@ -159,7 +159,7 @@ test("OpenAI's models: implicit mode marks the shared end, explicit mode the hea
   assert.deepEqual(placesOf(fork(body(undefined, "", "gpt-4.1"))), []);
 });
 
-test("recorded breakpoints are kept letter for letter, those in results too", () => {
+test("recorded breakpoints are kept byte for byte, also in results", () => {
   const result = `{"role":"tool","content":[{${breakpoint} ,"type":"text","text":"r"}],"tool_call_id":"a"}`;
   const recorded = body(
     `[${system},{"role":"user","content":"x"},{"role":"assistant","tool_calls":[${call("a")}]},${result}]`,
@@ -172,7 +172,7 @@ const control = `"cache_control":{"type":"ephemeral"}`;
 const controlled = (mark = control): string =>
   `[{"role":"system","content":[{"type":"text","text":"S",${mark}}]},{"role":"user","content":[{${mark},"type":"text","text":"x"}]}]`;
 
-test("cache_control is kept where it was, and new markers are spelled like it", () => {
+test("cache_control is kept where it was, and new markers have the same form", () => {
   const recorded = body(controlled(), "", "qwen3.7-max");
   assert.deepEqual(placesOf(fork(recorded)), [
     "system messages[0].content[0] 5m",
@@ -192,7 +192,7 @@ test("cache_control is kept where it was, and new markers are spelled like it", 
   );
 });
 
-test("a gateway's automatic marker becomes one where it would have been put", () => {
+test("a gateway's automatic marker becomes an explicit one at the same position", () => {
   const recorded = body(undefined, `${control},`, "anthropic/claude-sonnet-5");
   const { notes } = fork(recorded);
   assert.deepEqual(notes, ["automatic caching replaced by explicit markers, one of them where it would have been put"]);
@@ -200,7 +200,7 @@ test("a gateway's automatic marker becomes one where it would have been put", ()
   assert.ok(first(recorded).includes(`{"content":[{"type":"text","text":"Migrate it.",${control}}], "role":"user"}`));
 });
 
-test("a recorded marker on what the model said is kept, also where its lifetime is not", () => {
+test("a recorded marker on the model's own text is kept, even if its lifetime is not", () => {
   const said = (mark: string): string => `{"role":"assistant","content":[{${mark}"type":"text","text":"b"}]}`;
   const messages = (mark: string): string => `[{"role":"user","content":"x"},${said(mark)}]`;
   const hour = `"cache_control":{"type":"ephemeral","ttl":"1h"},`;
@@ -211,7 +211,7 @@ test("a recorded marker on what the model said is kept, also where its lifetime 
   ]);
 });
 
-test("x-ray agrees: a fork reads all that its parent wrote", () => {
+test("x-ray agrees: a fork reads everything that its parent wrote", () => {
   const words = "word ".repeat(1_500);
   for (const model of ["gpt-6-sol", "gpt-4.1", "deepseek-chat"]) {
     const recorded = body(`[{"role":"system","content":"${words}"},{"role":"user","content":"${words}"}]`, "", model);
@@ -223,7 +223,7 @@ test("x-ray agrees: a fork reads all that its parent wrote", () => {
 
 // --- who speaks it ---------------------------------------------------------------------------------------------------
 
-test("whoever is not known gets bare text, no marker, and is waited for to the end", () => {
+test("an unknown endpoint gets plain text and no marker, and is waited for until its answer is complete", () => {
   const [member] = fork(body(undefined, "", "deepseek-chat")).members;
   assert.deepEqual(messagesOf(textOf(member)).slice(3), [
     { role: "tool", tool_call_id: "call_a", content: FORK_PLACEHOLDER_RESULT },
@@ -242,7 +242,7 @@ test("the format can be named, and then nothing is guessed", () => {
   assert.throws(() => protocolOf(either, { format: openaiResponses }), /has no `input`, a string or an array$/);
 });
 
-test("a body is known by its shape; one that could be two, or none, is refused in one line", () => {
+test("a body is recognised by its shape; one that could be two formats, or none, is refused in one line", () => {
   const plain = `"messages":[{"role":"user","content":"x"}]`;
   const told: readonly (readonly [string, string])[] = [
     [`{"model":"claude-sonnet-5","max_tokens":9,${plain}}`, "anthropic"],
@@ -281,7 +281,7 @@ test("a body is known by its shape; one that could be two, or none, is refused i
   assert.throws(() => forkRequests(Buffer.from([0x7b, 0xff, 0x7d]), ["x"]), /^InputError: .* is not valid UTF-8$/);
 });
 
-test("what is no chat body or no answer to one is refused in one line that names the place", () => {
+test("what is not a chat body or not an answer to one is refused in one line that names the location", () => {
   const small = (more: string): string => `{"model":"gpt-4o",${more}}`;
   const user = `{"role":"user","content":"x"}`;
   const refusals: readonly (readonly [string, RegExp])[] = [

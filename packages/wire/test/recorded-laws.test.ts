@@ -106,7 +106,7 @@ const wires: readonly (readonly [Protocol, string, (round: Round) => string])[] 
 const indexes = (markers: readonly Marker[]): readonly number[] => markers.map(({ at }) => at.index);
 
 for (const [format, model, answerOf] of wires)
-  test(`${format.name}, ${model}: our own requests come back with hash, markers and letters, and have the same forks`, () => {
+  test(`${format.name}, ${model}: our own requests come back with hash, markers and bytes, and have the same forks`, () => {
     fc.assert(
       fc.property(anyRounds, anyRound, (rounds, round) => {
         const sent = sentBy(format, model, rounds);
@@ -267,7 +267,7 @@ const anyRecording = fc.record({
 });
 
 for (const words of [responses, chat])
-  test(`${words.list}: forks of any spelling say what was recorded and answered in its letters, and their own words`, () => {
+  test(`${words.list}: forks of any formatting contain what was recorded and answered byte for byte, and their own directive`, () => {
     let compared = 0;
     fc.assert(
       fc.property(anyRecording, ({ rounds, seed, model, mode, markers }) => {
@@ -385,7 +385,7 @@ const anyItem = fc.record(
   { requiredKeys: ["role", "content"] },
 );
 
-test("a list of nearly right items is forked or refused in one line, and what is forked begins with it", () => {
+test("a list of nearly valid items is forked or refused in one line, and what is forked begins with it", () => {
   fc.assert(
     fc.property(
       fc.array(anyItem, { minLength: 1, maxLength: 5 }),

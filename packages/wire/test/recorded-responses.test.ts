@@ -44,7 +44,7 @@ const directive = (words: string, more: Item = {}): Item => ({
   content: [{ type: "input_text", text: words, ...more }],
 });
 
-test("forks are the parent's bytes, the answer's letters, a result for each call, and their own words", () => {
+test("forks have the parent's bytes, the answer's bytes, a result for each call, and their own directive", () => {
   const family = fork(body(), { results: [toolResult("call_b", "the file")] });
   const recorded = body();
   const shared =
@@ -63,7 +63,7 @@ test("forks are the parent's bytes, the answer's letters, a result for each call
   assert.deepEqual([family.notes, family.members[0]?.stream], [[], true]);
 });
 
-test("text, bytes and an object give the same forks; an object is said to have lost its spelling", () => {
+test("text, bytes and an object give the same forks; a note says that an object has lost its formatting", () => {
   const plain = JSON.stringify(JSON.parse(body()));
   const [text, bytes, object] = [plain, Buffer.from(plain), JSON.parse(plain)].map((recorded) =>
     forkRequests(recorded, ["one"], { answer }),
@@ -91,13 +91,13 @@ test("a trimmed fork follows the parent's last item, and its parent keeps the tu
   assert.equal(inputOf(textOf(family.parentNext)).length, 7);
 });
 
-test("an input that is a string becomes the message it stands for, and that is said", () => {
+test("an input that is a string becomes a message, with a note", () => {
   const { members, notes } = fork(body("", `"caf\\u00e9"`), { inFlight: "trim" });
   assert.deepEqual(notes, ["input was a string: sent as the list of one message that it stands for"]);
   assert.ok(textOf(members[0]).includes(`"input":[{"type":"message","role":"user","content":"caf\\u00e9"},{`));
 });
 
-test("tools and instructions written after the input are moved before it, and that is said", () => {
+test("tools and instructions written after the input are moved before it, with a note", () => {
   const sdk = `{"input":[{"role":"user","content":"x"}],"instructions":"Be brief.","model":"gpt-6-sol","tools":[{"type":"function","name":"t"}]}`;
   const { members, notes } = fork(sdk, { inFlight: "trim" });
   assert.deepEqual(notes, ["moved before input: instructions, tools"]);
@@ -116,7 +116,7 @@ const developer = (...parts: readonly string[]): string =>
   `{"type":"message","role":"developer","content":[${parts.join(",")}]}`;
 const user = (...parts: readonly string[]): string => `{"role":"user","content":[${parts.join(",")}]}`;
 
-test("in implicit mode only the end of what all share is marked: the rest is marked by the provider", () => {
+test("in implicit mode only the end of what all share is marked: the provider marks the rest", () => {
   for (const mode of ["", `"prompt_cache_options":{"mode":"implicit"},`, `"prompt_cache_options":null,`])
     assert.deepEqual(placesOf(fork(body(mode))), ["shared input[5] 30m"]);
   assert.deepEqual(
@@ -125,7 +125,7 @@ test("in implicit mode only the end of what all share is marked: the rest is mar
   );
 });
 
-test("in explicit mode without a marker the head, the shared end and the own tail are marked, bare text as a part", () => {
+test("in explicit mode without a marker the head, the shared end and the own tail are marked, plain text as a part", () => {
   const recorded = body(explicit, `[{"role":"developer","content":"D"},{"role":"user","content":"x"}]`);
   assert.deepEqual(placesOf(fork(recorded)), [
     "system input[0].content 30m",
@@ -140,7 +140,7 @@ test("in explicit mode without a marker the head, the shared end and the own tai
   assert.deepEqual(items.at(-1), directive("one", breakpoint));
 });
 
-test("kept markers go back letter for letter, never more than four writes in all, and others are dropped", () => {
+test("kept markers go back byte for byte, never more than four writes in all, and others are dropped", () => {
   const input = `[${developer(marked("D1"), marked("D2"))},${user(marked("a"))},${user(marked("b"))},{"role":"user","content":"c"}]`;
   const sent = first(body(explicit, input));
   assert.deepEqual(placesOf(fork(body(explicit, input))), [
@@ -158,7 +158,7 @@ test("kept markers go back letter for letter, never more than four writes in all
   ]);
 });
 
-test("a marker is found in the parts of a result, wherever it stands among the members", () => {
+test("a marker is found in the parts of a result, at any position among the members", () => {
   for (const part of [
     `{"prompt_cache_breakpoint":{"mode":"explicit"},"type":"input_text","text":"r"}`,
     `{"type":"input_text","prompt_cache_breakpoint":{"mode":"explicit"},"text":"r"}`,
@@ -171,7 +171,7 @@ test("a marker is found in the parts of a result, wherever it stands among the m
   }
 });
 
-test("lifetimes are those of the recording; a cold family writes no longer one than it asks for", () => {
+test("lifetimes are those of the recording; a cold family writes no longer lifetime than it asks for", () => {
   const input = `[${developer(marked("D", `"prompt_cache_breakpoint":{"mode":"explicit","ttl":"12h"}`))},${user(marked("a"))}]`;
   assert.deepEqual(placesOf(fork(body(explicit, input))), [
     "system input[0].content[0] 12h",
@@ -188,7 +188,7 @@ test("lifetimes are those of the recording; a cold family writes no longer one t
   );
 });
 
-test("models that cache by themselves get no marker, and keep the ones they came with", () => {
+test("models that cache automatically get no marker, and keep the recorded ones", () => {
   const old = (recorded: string): string => recorded.replace("gpt-6-sol", "gpt-5.2");
   assert.deepEqual(placesOf(fork(old(body()))), []);
   assert.equal(inputOf(first(old(body())))[4]?.output, FORK_PLACEHOLDER_RESULT);
@@ -197,7 +197,7 @@ test("models that cache by themselves get no marker, and keep the ones they came
   assert.ok(first(deployment).includes(marked("a")));
 });
 
-test("a bare result that must carry the shared marker becomes a list of one part", () => {
+test("a plain result that must carry the shared marker becomes a list of one part", () => {
   const said = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}`;
   const output = (value: string): string => `{"type":"function_call_output","call_id":"c","output":${value}}`;
   for (const [value, parts] of [
@@ -212,7 +212,7 @@ test("a bare result that must carry the shared marker becomes a list of one part
   }
 });
 
-test("x-ray agrees: a fork reads all that its parent wrote, and its sibling the shared tail too", () => {
+test("x-ray agrees: a fork reads everything that its parent wrote, and its sibling the shared tail too", () => {
   const long = (words: number): string => "word ".repeat(words);
   for (const mode of ["", explicit]) {
     const parts = [`{"type":"input_text","text":"${long(2_000)}"}`, marked(long(500))];
@@ -229,7 +229,7 @@ test("x-ray agrees: a fork reads all that its parent wrote, and its sibling the 
 
 // --- what an item can be ---------------------------------------------------------------------------------------------
 
-test("developer and system items, images, files, results and unknown items pass as they are", () => {
+test("developer and system items, images, files, results and unknown items pass unchanged", () => {
   const items = [
     `{"role":"system","content":"S"}`,
     `{"role":"developer","content":[{"type":"input_text","text":"D"}]}`,
@@ -250,7 +250,7 @@ test("developer and system items, images, files, results and unknown items pass 
   assert.equal(inputOf(sent).length, items.length + 6);
 });
 
-test("calls with text for an input are answered in their own kind", () => {
+test("custom tool calls are answered with their own kind of result", () => {
   const custom = `{"type":"custom_tool_call","id":"ctc_1","call_id":"p","name":"apply_patch","input":"*** Begin"}`;
   const items = (options: ForkRequestsOptions): readonly Item[] =>
     inputOf(first(body(), { answer: response(custom), ...options })).slice(2);
@@ -273,7 +273,7 @@ test("calls with text for an input are answered in their own kind", () => {
   );
 });
 
-test("reasoning after which nothing comes is left out, in the recording and in the answer, and that is said", () => {
+test("reasoning with nothing after it is left out of the recording and of the answer, with a note", () => {
   const held = fork(body("", `[{"role":"user","content":"x"},${reasoning}]`), { inFlight: "trim" });
   assert.deepEqual(inputOf(textOf(held.members[0])), [{ role: "user", content: "x" }, directive("one")]);
   assert.deepEqual(held.notes, ["left out: reasoning at the end of input, from input[1] on, as nothing follows it"]);
@@ -283,7 +283,7 @@ test("reasoning after which nothing comes is left out, in the recording and in t
   assert.throws(() => fork(body("", `[${reasoning}]`)), /`input` has nothing but reasoning$/);
 });
 
-test("reasoning that nobody kept is left out of the answer, and a call that was cut off has no input", () => {
+test("reasoning that was not stored is left out of the answer, and a call that was cut off has no input", () => {
   const bare = `{"id":"rs_1","type":"reasoning","summary":[]}`;
   const broken = call("call_a").replace(`{\\"n\\": 1.50}`, `{\\"n\\": 1.`);
   const { members, notes } = fork(body(`"store":false,`), { answer: response(bare, broken) });
@@ -300,7 +300,7 @@ test("reasoning that nobody kept is left out of the answer, and a call that was 
   assert.equal(inputOf(first(body(), { answer: response(bare, call("call_a")) }))[1]?.type, "reasoning", "stored");
 });
 
-test("a model that forgets its reasoning hears the directive inside the last result, and trimming its loop is refused", () => {
+test("a model that forgets its reasoning gets the directive inside the last result, and trimming its loop is refused", () => {
   const loop = `[{"role":"user","content":"x"},${reasoning},${call("c")},{"type":"function_call_output","call_id":"c","output":"r"}]`;
   const old = body("", loop).replace("gpt-6-sol", "gpt-5.2");
   assert.deepEqual(inputOf(first(old)).at(-1)?.output, [
@@ -330,7 +330,7 @@ test("thousands of marked parts, and results deeper than any stack, are read in 
 
 // --- what is refused -------------------------------------------------------------------------------------------------
 
-test("what cannot be forked is refused in one line that names the place and the way out", () => {
+test("what cannot be forked is refused in one line that names the location and the way out", () => {
   const small = (more: string): string => `{"model":"gpt-6-sol",${more}}`;
   const refusals: readonly (readonly [string, RegExp])[] = [
     [

@@ -21,7 +21,7 @@ const streams = ({ response }: Call, frames: AnswerFixture["frames"]): void => {
   response.writeHead(200, eventStream).end(asStream(frames));
 };
 
-test("openai-responses: followers are sent when the leader's answer begins, and every body arrives as it was made", async () => {
+test("openai-responses: followers are sent when the leader's answer begins, and every body arrives unchanged", async () => {
   let begun = false;
   const leader: Handler = async ({ response, number }) => {
     assert.equal(number, 0);
@@ -55,7 +55,7 @@ const chatBody = (model: string): string =>
   `{"model":"${model}","messages":[{"role":"system","content":"${words}"},{"role":"user","content":"Go."}],"stream":true}`;
 const said = `{"role":"assistant","content":"${words}"}`;
 
-test("chat of whoever is not known: followers are sent when the leader's answer is complete", async () => {
+test("chat at an unknown endpoint: followers are sent when the leader's answer is complete", async () => {
   const { opening, chunk, ending } = chatWords("deepseek-chat");
   const frames = [opening, chunk(`"content":"Hello"`), ...ending("stop")];
   let complete = false;
@@ -83,7 +83,7 @@ test("chat of whoever is not known: followers are sent when the leader's answer 
   client.close();
 });
 
-test("a named endpoint has its own moment: where blocks are shared as they are made, nobody waits", async () => {
+test("a named endpoint has its own readable moment: if blocks are shared at once, nobody waits", async () => {
   const { opening, ending } = chatWords("qwen");
   const handler: Handler = async (received) => {
     await server.arrived(3);

@@ -20,7 +20,7 @@ const again = (body: string | Buffer): Buffer =>
 const placesOf = (body: string) =>
   readRecorded(body).markers.map(({ at, ttl }) => `${anthropic.encoder.pathOf(at)} ${ttl}`);
 
-test("a recorded request is put together again letter for letter", () => {
+test("a recorded request is rebuilt byte for byte", () => {
   const bodies = [
     `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`,
     `{ "model" : "m",\n "messages" : [ {"content" : [ {"text":"a","type":"text"} ], "role" : "user"} ] , "max_tokens" : 5.0e0 }\n`,
@@ -75,7 +75,7 @@ test("automatic caching becomes a marker where the provider would have put it", 
   }
 });
 
-test("tools and system written after the messages are moved before them, and that is said", () => {
+test("tools and system written after the messages are moved before them, with a note", () => {
   const { prefix, notes } = readRecorded(
     `{"messages":[{"role":"user","content":"x"}],"model":"m","system":"s","tools":[{"name":"t"}],"max_tokens":3}`,
   );
@@ -89,12 +89,12 @@ test("tools and system written after the messages are moved before them, and tha
   assert.equal(prefix.messages, 1);
 });
 
-test("an object is taken too, with a note that its spelling may have changed", () => {
+test("an object is accepted too, with a note that its formatting may have changed", () => {
   const { notes } = readRecorded({ model: "m", messages: [{ role: "user", content: "x" }] });
   assert.deepEqual(notes, ["given as an object: number and key forms may differ from the bytes that were sent"]);
 });
 
-test("what is no request is refused in one line that names the place", () => {
+test("what is not a request is refused in one line that names the location", () => {
   const refusals: readonly (readonly [string, RegExp])[] = [
     ["{", /^the recorded request is not valid JSON: /],
     ["[]", /^the recorded request must be a JSON object$/],
@@ -235,7 +235,7 @@ test("on a model that strips thinking the directive goes inside the last result,
   assert.equal(forkRequests(inLoop, ["one"]).members.length, 1);
 });
 
-test("an answer that is no assistant message, or no directive, is refused", () => {
+test("an answer that is not an assistant message, or a missing directive, is refused", () => {
   assert.throws(() => forkRequests(parentBody, []), /a family needs at least one directive/);
   assert.throws(() => forkRequests(parentBody, ["x"], { answer: "{" }), /the parent's answer is not valid JSON/);
   assert.throws(
@@ -250,7 +250,7 @@ const calling = `{"role":"assistant","content":[{"type":"tool_use","id":"a","nam
 const firstChild = (body: string, options: ForkRequestsOptions = {}) =>
   forkRequests(body, ["one"], { answer: calling, protocol: "none", ...options }).members[0] as Prepared;
 
-test("a null in place of system, tools or a marker is no reason to break the request", () => {
+test("null instead of system, tools or a marker does not break the request", () => {
   const child = firstChild(small(`"system":null,"tools":null,`, `[{"type":"text","text":"a","cache_control":null}]`));
   assert.equal(JSON.parse(bytesOf(child).toString()).system, null);
   assert.deepEqual(
@@ -259,7 +259,7 @@ test("a null in place of system, tools or a marker is no reason to break the req
   );
 });
 
-test("a parent that marked its messages and not its system gets no new marker in its own bytes", () => {
+test("a parent that marked its messages but not its system gets no new marker in its own bytes", () => {
   const body = small(`"system":"be brief",`, `[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]`);
   const shared = body.indexOf(`],"max_tokens"`);
   assert.equal(Buffer.compare(bytesOf(firstChild(body)).subarray(0, shared), Buffer.from(body).subarray(0, shared)), 0);
@@ -287,13 +287,13 @@ test("thinking of either kind and empty strings never carry a marker", () => {
   assert.deepEqual(placesOf(ended), ["messages[1].content[0] 5m"]);
 });
 
-test("an answer is sent as its provider spelled it, unknown members and escapes included", () => {
+test("an answer is sent with its provider's bytes, including unknown members and escapes", () => {
   const block = `{"type":"thinking","thinking":"caf\\u00e9 \\/","signature":"S","extra":1}`;
   const turn = `{"role":"assistant","content":[${block},{"type":"tool_use","id":"a","name":"Agent","input":{}}]}`;
   assert.ok(bytesOf(firstChild(small("", `"x"`), { answer: turn })).includes(block));
 });
 
-test("a trimmed fork of a recording that already holds the answer is refused", () => {
+test("a trimmed fork of a recording that already contains the answer is refused", () => {
   const held = small("", `"x"`).replace(`],"max_tokens"`, `,${calling}],"max_tokens"`);
   assert.throws(() => forkRequests(held, ["one"], { inFlight: "trim" }), /already end with the in-flight turn/);
 });

@@ -39,7 +39,7 @@ const sentThrough = async (failures: readonly Handler[], options: Partial<Client
   return { waits: waits[0], told: told.slice(0, failures.length) };
 };
 
-test("429 and 529 with retry-after are sent again, after that time at least, with the same bytes", async () => {
+test("429 and 529 with retry-after are retried after at least that time, with the same bytes", async () => {
   const limited = refuses(429, { "retry-after": "2" });
   const overloaded = refuses(529, { "retry-after": "3" });
   assert.deepEqual(await sentThrough([limited, overloaded]), {
@@ -62,13 +62,13 @@ test("retry-after in milliseconds and as a date", async () => {
   assert.deepEqual((await sentThrough([exact, date])).waits, [1_234, 45_000]);
 });
 
-test("a server's error and a reset before the headers are sent again with the same bytes", async () => {
+test("a server error and a reset before the headers are retried with the same bytes", async () => {
   const { waits, told } = await sentThrough([refuses(500), resets]);
   assert.deepEqual(waits, [375, 750]);
   assert.match(told[1] ?? "", /^2: the connection failed: /);
 });
 
-test("a stream that breaks before its first content is sent again, and begins anew", async () => {
+test("a stream that breaks before its first content is retried, and starts over", async () => {
   const broken: readonly Handler[] = [
     async (call) => {
       await begin(call, [frames.start]);
@@ -112,7 +112,7 @@ test("a stream that breaks before its first content is sent again, and begins an
   assert.equal(server.calls.length, 6);
 });
 
-test("half a whole answer is sent again", async () => {
+test("a truncated whole answer is retried", async () => {
   const cut: Handler = ({ response }) => {
     response.writeHead(200, { "content-type": "application/json", "content-length": "500" });
     response.write(`{"id":"msg_1"`, () => response.socket?.resetAndDestroy());
@@ -123,7 +123,7 @@ test("half a whole answer is sent again", async () => {
   assert.deepEqual((await sentThrough([cut, nonsense])).waits, [375, 750]);
 });
 
-test("the last of the attempts is the end, with the error as it is", async () => {
+test("after the last attempt the error is thrown unchanged", async () => {
   await using server = await startServer(refuses(500));
   const edge = steppingEdge(1);
   const { send } = createClient({ baseUrl: server.url, edge, retry: { capMs: 1_000 } });
@@ -133,7 +133,7 @@ test("the last of the attempts is the end, with the error as it is", async () =>
   assert.deepEqual(edge.waits, [625, 1_250, 1_250, 1_250, 1_250]);
 });
 
-test("what the provider calls final is not sent again", async () => {
+test("what the provider calls final is not retried", async () => {
   await using server = await startServer(refuses(529, { "x-should-retry": "false" }));
   const edge = steppingEdge();
   const { send } = createClient({ baseUrl: server.url, edge });
@@ -235,7 +235,7 @@ const limited = (retryAfterMs?: number): ModelError =>
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 
-test("waits grow up to the cap while failures follow each other, and start anew after a success", async () => {
+test("waits grow up to the cap while failures continue, and start over after a success", async () => {
   const edge = steppingEdge();
   const door = new Backoff({ ...defaultRetry, attempts: 9, capMs: 3_000 }, edge);
   for (let attempt = 1; attempt <= 5; attempt += 1) {
@@ -249,7 +249,7 @@ test("waits grow up to the cap while failures follow each other, and start anew 
   assert.equal(edge.waits.at(-1), 375);
 });
 
-test("failures of requests that were already under way do not lengthen the next wait", async () => {
+test("failures of requests that were already in flight do not lengthen the next wait", async () => {
   const edge = steppingEdge();
   const door = new Backoff(defaultRetry, edge);
   for (let request = 0; request < 50; request += 1) door.failed(limited(), 1);
@@ -259,7 +259,7 @@ test("failures of requests that were already under way do not lengthen the next 
   assert.deepEqual(edge.waits, [375, 750]);
 });
 
-test("a longer wait asked for while the door is shut is kept by those who wait already", async () => {
+test("a longer wait that is requested during a back-off also applies to those already waiting", async () => {
   const edge = manualEdge();
   const door = new Backoff(defaultRetry, edge);
   const passed: string[] = [];
@@ -274,7 +274,7 @@ test("a longer wait asked for while the door is shut is kept by those who wait a
   assert.deepEqual(passed, ["first"]);
 });
 
-test("a wait that the provider asked for holds for the others when the request itself gives up", async () => {
+test("a wait that the provider asked for applies to the others even if the request itself gives up", async () => {
   const edge = steppingEdge();
   const door = new Backoff({ ...defaultRetry, attempts: 1 }, edge);
   assert.equal(door.failed(limited(2_000), 1), false);

@@ -74,13 +74,13 @@ const shapes: Readonly<Record<string, readonly Message[]>> = {
 };
 
 for (const [name, messages] of Object.entries(shapes)) {
-  test(`a prefix put together again from what was sent is the same: ${name}`, () => {
+  test(`a prefix rebuilt from what was sent is the same: ${name}`, () => {
     const [live, replayed] = again(messages);
     assert.deepEqual(facts(replayed), facts(live));
   });
 }
 
-test("a head put together again is the same, with and without tools, system and settings", () => {
+test("a rebuilt head is the same, with and without tools, system and settings", () => {
   const heads: readonly Head[] = [
     head,
     { ...head, tools: [] },
@@ -98,7 +98,7 @@ test("a head put together again is the same, with and without tools, system and 
   }
 });
 
-test("any conversation is put together again from what was sent", () => {
+test("any conversation can be rebuilt from what was sent", () => {
   fc.assert(
     fc.property(anyConversation, (messages) => {
       const [live, replayed] = again(messages);
@@ -115,7 +115,7 @@ test("the blocks that an open message grew by are put back into it", () => {
   assert.deepEqual(facts(before.extend([text(""), text("two"), text("three")], sent)), facts(after));
 });
 
-test("what was sent wins over how the message would be spelled today", () => {
+test("what was sent wins over how the message would be encoded today", () => {
   const prefix = open().appendOpen(userText("hello"), [Buffer.from('{"text":"hello","type":"text"}')]);
   assert.ok(Buffer.concat(prefix.chunks()).toString().endsWith('"content":[{"text":"hello","type":"text"}'));
 });
@@ -129,7 +129,7 @@ test("bytes that cannot belong to a message or a head are refused", () => {
     assert.throws(() => FrozenPrefix.reopen(anthropic.encoder, head, Buffer.from(broken)), { name: "InputError" });
 });
 
-test("white space around a provider's own JSON is left out, so that a marker goes inside the block", () => {
+test("white space around a provider's own JSON is removed, so that a marker goes inside the block", () => {
   const prefix = grown([{ role: "user", content: [{ type: "provider", kind: "x", json: ' {"type":"x"}\n' }] }]);
   const markers = nextMarkers(prefix);
   const body = bytesOf(prepare({ protocol: anthropic, prefix, markers, closing: { maxTokens: 1, stream: false } }));

@@ -9,7 +9,7 @@ import { conformanceSuite } from "./protocol-suite.ts";
 
 conformanceSuite(anthropicConformance);
 
-test("anthropic: frames and deltas nobody knows are passed over", () => {
+test("anthropic: unknown frames and deltas are ignored", () => {
   const { step, initial } = anthropic;
   const [begun] = step(initial, started());
   const [opened] = step(begun, blockStart(0, `{"type":"text","text":"a"}`));

@@ -191,7 +191,7 @@ const read = (frames: readonly { readonly event: string; readonly data: string }
   });
 };
 
-test("openai-chat: calls without numbers begin with each id", () => {
+test("openai-chat: calls without numbers start with each new id", () => {
   const { response } = fold(
     read([
       opening,
@@ -208,7 +208,7 @@ test("openai-chat: calls without numbers begin with each id", () => {
   ]);
 });
 
-test("openai-chat: an error inside a stream is thrown, and so is one in place of an answer", () => {
+test("openai-chat: an error inside a stream, or instead of an answer, is thrown", () => {
   const isOverloaded = (error: unknown): boolean =>
     error instanceof ModelError && error.reason.kind === "overloaded" && error.retryable;
   const broken = `{"error":{"code":503,"message":"busy"}}`;
@@ -218,14 +218,14 @@ test("openai-chat: an error inside a stream is thrown, and so is one in place of
   assert.throws(() => openaiChat.whole(whole(`"content":"x"`, `"insufficient_system_resource"`)), isOverloaded);
 });
 
-test("openai-chat: what a gateway says before the first choice does not begin the answer", () => {
+test("openai-chat: what a gateway sends before the first choice does not start the answer", () => {
   const filtered = frame(`{"id":"","model":"","choices":[],"prompt_filter_results":[]}`);
   assert.deepEqual(read([filtered]), []);
   const { response } = fold(read([filtered, opening, ...ending("stop")]));
   assert.deepEqual([response.id, response.model], ["chatcmpl-1", model]);
 });
 
-test("openai-chat: usage may stand in the choice, and other choices are nobody's", () => {
+test("openai-chat: usage may be inside the choice, and other choices are ignored", () => {
   const usage = `{"prompt_tokens":7,"completion_tokens":2}`;
   const { response } = fold(
     read([

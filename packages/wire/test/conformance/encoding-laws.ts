@@ -89,7 +89,7 @@ export const encodingLaws = ({ protocol, head, anyContent }: EncodingSubject): v
   const grown = (conversation: readonly Exchange[]): FrozenPrefix =>
     conversation.flatMap(growths).reduce<FrozenPrefix>((prefix, growth) => grow(prefix, growth), opened);
 
-  test(`${name}: a prefix made again from what was sent is the same, byte for byte and place for place`, () => {
+  test(`${name}: a prefix rebuilt from what was sent is the same, byte for byte and path for path`, () => {
     fc.assert(
       fc.property(anyConversation, (conversation) => {
         let live = opened;
@@ -108,7 +108,7 @@ export const encodingLaws = ({ protocol, head, anyContent }: EncodingSubject): v
     );
   });
 
-  test(`${name}: every segment stands in the request's JSON where its path says`, () => {
+  test(`${name}: every segment is in the request's JSON where its path says`, () => {
     fc.assert(
       fc.property(anyConversation, (conversation) => {
         const prefix = grown(conversation);
@@ -123,7 +123,7 @@ export const encodingLaws = ({ protocol, head, anyContent }: EncodingSubject): v
     );
   });
 
-  test(`${name}: a marker changes nothing but itself, wherever one can go`, () => {
+  test(`${name}: a marker changes nothing else, wherever it goes`, () => {
     fc.assert(
       fc.property(anyConversation, (conversation) => {
         const prefix = grown(conversation);

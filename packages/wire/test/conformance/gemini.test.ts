@@ -46,7 +46,7 @@ const read = (frames: readonly { readonly event: string; readonly data: string }
   return [...events, ...(gemini.end(state, "closed")?.[1] ?? [])];
 };
 
-test("gemini: calls without ids get ones that no other answer has, and keep their letters", () => {
+test("gemini: calls without ids get unique ones, and keep their bytes", () => {
   const call = `{"functionCall":{"name":"Read","args":{"a":1}}}`;
   const { content } = fold(read([chunk(`{"text":"Two:"}`), chunk(call), chunk(call), ended()])).response.message;
   assert.deepEqual(content, [
@@ -62,14 +62,14 @@ test("gemini: calls without ids get ones that no other answer has, and keep thei
   assert.match(ids[0] ?? "", /^[0-9a-f]{24}-0$/);
 });
 
-test("gemini: a reason to stop that comes with every chunk ends nothing before the stream does", () => {
+test("gemini: a stop reason in every chunk ends nothing before the stream does", () => {
   const frames = [ended({}, `{"text":"Hel"}`), ended({}, `{"text":"lo"}`)];
   const { response, complete } = fold(read(frames));
   assert.ok(complete);
   assert.deepEqual(response.message.content, [{ type: "text", text: "Hello" }]);
 });
 
-test("gemini: thoughts that an endpoint counts in the answer too are not counted twice", () => {
+test("gemini: thoughts that an endpoint also counts in the answer are not counted twice", () => {
   const usage = (report: string) => fold(gemini.whole(wholeBody([`{"text":"x"}`], { usage: report }))).response.usage;
   assert.deepEqual(
     usage(`{"promptTokenCount":100,"candidatesTokenCount":50,"thoughtsTokenCount":30,"totalTokenCount":150}`),
@@ -84,7 +84,7 @@ test("gemini: thoughts that an endpoint counts in the answer too are not counted
   assert.deepEqual(usage("{}"), { plain: 0, read: 0, written: {}, output: 0 });
 });
 
-test("gemini: what one report leaves out stands as an earlier one told it", () => {
+test("gemini: figures that one report leaves out keep their earlier value", () => {
   const first = wholeBody([`{"text":"x"}`], {
     usage: `{"promptTokenCount":100,"cachedContentTokenCount":90,"candidatesTokenCount":1}`,
   });
@@ -94,7 +94,7 @@ test("gemini: what one report leaves out stands as an earlier one told it", () =
   assert.deepEqual(usage, { plain: 10, read: 90, written: {}, output: 5 });
 });
 
-test("gemini: an error inside a stream is thrown as what it is", () => {
+test("gemini: an error inside a stream is thrown with its own meaning", () => {
   const error = frame(`{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}`);
   assert.throws(
     () => read([chunk(`{"text":"x"}`), error]),
@@ -102,7 +102,7 @@ test("gemini: an error inside a stream is thrown as what it is", () => {
   );
 });
 
-test("gemini: the address names the model and how the answer shall come", () => {
+test("gemini: the address names the model and how the answer should arrive", () => {
   const { path } = gemini;
   assert.ok(typeof path === "function");
   assert.deepEqual(
@@ -117,7 +117,7 @@ test("gemini: the address names the model and how the answer shall come", () => 
     assert.throws(() => path(name, true), InputError, name);
 });
 
-test("gemini: what is in the key and in no byte of the body still tells two prefixes apart", () => {
+test("gemini: what is in the key but not in the body still distinguishes two prefixes", () => {
   const opened = (changed: Partial<Head>): FrozenPrefix =>
     FrozenPrefix.open(gemini.encoder, { ...geminiConformance.head, ...changed }).append(userText("Hi"));
   const base = opened({});

@@ -19,7 +19,7 @@ const ofResponses = (usage: object): Usage =>
 const ofChat = (usage: object): Usage =>
   fold(openaiChat.whole(chatWords("gpt-6-sol").whole(`"content":""`, `"stop"`, JSON.stringify(usage)))).response.usage;
 
-test("the parts of a prompt never overlap and sum to the reported total, even where a report contradicts itself", () => {
+test("the parts of a prompt never overlap and sum to the reported total, even if a report contradicts itself", () => {
   fc.assert(
     fc.property(fc.tuple(anyCount, anyCount, anyCount, anyCount), ([total, cached, write, long]) => {
       const details = { cached_tokens: cached, cache_write_tokens: write };
@@ -31,7 +31,7 @@ test("the parts of a prompt never overlap and sum to the reported total, even wh
   );
 });
 
-test("a report without details is all plain, and none at all is nothing", () => {
+test("a report without details is all uncached, and no report is nothing", () => {
   assert.deepEqual(ofChat({ prompt_tokens: 7, completion_tokens: 2, prompt_tokens_details: null }), {
     plain: 7,
     read: 0,

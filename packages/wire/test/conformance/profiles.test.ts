@@ -257,7 +257,7 @@ const subjectOf = (row: Row): ChatSubject => {
 
 for (const row of rows) {
   conformanceSuite(chatConformance(subjectOf(row)));
-  test(`${row.name}: when a sibling can read, and what asks for an entry of an hour`, () => {
+  test(`${row.name}: when a sibling can read, and what requests an entry of an hour`, () => {
     const { protocol } = profileOf(row.name);
     assert.deepEqual([protocol.readable, protocol.marker("1h", row.model)], [row.readable, row.marker]);
   });
@@ -275,7 +275,7 @@ conformanceSuite({
   outsideKey: { ...outsideKey, fields: outsideKey.fields.filter((name) => name !== "diagnostics") },
 });
 
-test("minimax: markers are for the models that have them, and of one lifetime", () => {
+test("minimax: only models that support markers get them, with one lifetime", () => {
   const { marker } = profileOf("minimax").protocol;
   assert.deepEqual(
     [marker("1h", "MiniMax-M2.7"), marker("5m", "MiniMax-M3")],
@@ -285,7 +285,7 @@ test("minimax: markers are for the models that have them, and of one lifetime", 
 
 // --- whose address it is ---------------------------------------------------------------------------------------------
 
-test("openrouter: a marker is spelled as the provider behind it spells it", () => {
+test("openrouter: a marker has the form of the provider behind it", () => {
   const { marker } = profileOf("openrouter").protocol;
   assert.deepEqual(
     ["openai/gpt-6-sol", "openai/gpt-5.5", "deepseek/deepseek-v4", "qwen/qwen3.7-max"].map((model) =>
@@ -295,7 +295,7 @@ test("openrouter: a marker is spelled as the provider behind it spells it", () =
   );
 });
 
-test("an endpoint is known by its address, and by the path where it speaks Anthropic's format", () => {
+test("an endpoint is recognised by its address, and by its path if it speaks Anthropic's format", () => {
   const named = (url: string): string | undefined => profileAt(url)?.name;
   assert.deepEqual(
     [
@@ -314,7 +314,7 @@ test("an endpoint is known by its address, and by the path where it speaks Anthr
   );
 });
 
-test("every profile has a protocol of its own name to find it by, and an address", () => {
+test("every profile has an address and a protocol that can be found by its name", () => {
   const names = [...profiles.values()].map(({ protocol }) => protocol.name);
   assert.equal(new Set(names).size, names.length);
   for (const { baseUrl } of profiles.values()) assert.ok(URL.canParse(baseUrl), baseUrl);

@@ -146,12 +146,12 @@ const saysAbsent = ({ protocol, answers, stops }: Conformance): void => {
     "absent" in fixture ? [`${name} (${fixture.absent})`] : [],
   );
   if (lacking.length > 0)
-    test(`${protocol.name}: what it has no word for`, { skip: lacking.join("; ") }, () => undefined);
+    test(`${protocol.name}: content that the format cannot express`, { skip: lacking.join("; ") }, () => undefined);
 };
 
 const readsAnswers = ({ protocol, answers }: Conformance): void => {
   for (const [name, { frames, whole, response }] of present(answers)) {
-    test(`${protocol.name}: ${name}, streamed and in one piece`, () => {
+    test(`${protocol.name}: ${name}, streamed and not streamed`, () => {
       assert.deepEqual(responseOf(streamed(protocol, frames)), response);
       assert.deepEqual(responseOf(protocol.whole(whole)), response);
     });
@@ -217,7 +217,7 @@ const joined = (events: readonly ModelEvent[]): ReadonlyMap<string, string> => {
 };
 
 const readsStops = ({ protocol, stops }: Conformance): void => {
-  test(`${protocol.name}: every stop reason, streamed and in one piece`, () => {
+  test(`${protocol.name}: every stop reason, streamed and not streamed`, () => {
     for (const [stop, { frames, whole, detail }] of present(stops)) {
       for (const { stop: read, stopDetail } of [
         responseOf(streamed(protocol, frames)),
@@ -248,13 +248,13 @@ const readsHoweverCut = ({ protocol, answers }: Conformance): void => {
       }
     }
   });
-  test(`${protocol.name}: a stream that comes byte by byte gives the same events`, () => {
+  test(`${protocol.name}: a stream that arrives byte by byte gives the same events`, () => {
     for (const { frames, stream } of bytes) {
       const read = chunked(Array.from(stream, (byte) => Buffer.of(byte)));
       assert.deepEqual(streamed(protocol, read), streamed(protocol, frames));
     }
   });
-  test(`${protocol.name}: line ends of either kind, comments and pings change nothing`, () => {
+  test(`${protocol.name}: both kinds of line ends, comments and pings change nothing`, () => {
     for (const { frames, stream } of bytes) {
       const noisy = `: hello\n\n${stream.toString()}`.replaceAll("\n\n", "\n\n: ping\n\n").replaceAll("\n", "\r\n");
       assert.deepEqual(chunked([Buffer.from(noisy)]), frames);
@@ -278,7 +278,7 @@ const refusesNonsense = ({ protocol, malformed, malformedWhole }: Conformance): 
       assert.throws(() => streamed(protocol, frames), isMalformed);
     });
   for (const [name, body] of Object.entries(malformedWhole))
-    test(`${protocol.name}: an answer in one piece with ${name} is malformed`, () => {
+    test(`${protocol.name}: an answer that is not streamed with ${name} is malformed`, () => {
       assert.throws(() => protocol.whole(body), isMalformed);
     });
 };
@@ -318,7 +318,7 @@ const encodes = ({ protocol, encoded, ...conformance }: Conformance): void => {
       assert.doesNotThrow(() => JSON.parse(bytes));
     });
   const { outsideKey } = conformance;
-  test(`${protocol.name}: fields outside the cache key stand after the messages`, () => {
+  test(`${protocol.name}: fields outside the cache key come after the messages`, () => {
     const prefix = FrozenPrefix.open(protocol.encoder, conformance.head).append(userText("hello"));
     const body = bytesOf(unmarked(protocol, prefix, outsideKey.closing)).toString();
     const keys = Object.keys(JSON.parse(body) as object);
@@ -337,7 +337,7 @@ const keepsWhatItRead = (conformance: Conformance): void => {
     Buffer.concat([...prefix.chunks()]).toString("utf8", asked.byteLength, prefix.byteLength);
   for (const [name, { frames, whole, resent }] of present(answers)) {
     if (resent === "") continue;
-    test(`${protocol.name}: ${name} stands in the next request letter for letter`, () => {
+    test(`${protocol.name}: ${name} is in the next request byte for byte`, () => {
       for (const events of [streamed(protocol, frames), protocol.whole(whole)]) {
         const next = asked.append(responseOf(events).message);
         assert.ok(own(next).endsWith(resent), `expected …${resent}\ngot ${own(next)}`);
@@ -347,7 +347,7 @@ const keepsWhatItRead = (conformance: Conformance): void => {
       }
     });
   }
-  test(`${protocol.name}: what was read, sent and read again is the same message and the same bytes`, () => {
+  test(`${protocol.name}: what was read, sent and read again is the same message with the same bytes`, () => {
     fc.assert(
       fc.property(anyContent, fc.integer({ min: 1, max: 9 }), (content, cut) => {
         const message: Message = { role: "assistant", content };
@@ -384,7 +384,7 @@ const growsOnly = (conformance: Conformance): void => {
       { numRuns: 60, seed: 6 },
     );
   });
-  test(`${protocol.name}: another closing changes no byte before it`, () => {
+  test(`${protocol.name}: a different closing changes no byte before it`, () => {
     const { closing } = conformance.outsideKey;
     assert.equal(Buffer.compare(upToLastMessage(sent(start)), upToLastMessage(sent(start, closing))), 0);
   });

@@ -26,12 +26,12 @@ const read = (frames: readonly { readonly event: string; readonly data: string }
   });
 };
 
-test("openai-responses: events nobody knows are passed over", () => {
+test("openai-responses: unknown events are ignored", () => {
   const { step, initial } = openaiResponses;
   assert.deepEqual(step(initial, frame("response.news", `"output_index":0`)), [initial, []]);
 });
 
-test("openai-responses: an answer cut off inside a call has the call as far as it came, and sends it back readable", () => {
+test("openai-responses: an answer cut off inside a call keeps what arrived of the call, and sends it back readable", () => {
   const half = call(1, "Read", `{"path":"a`);
   const cut = { status: "incomplete", details: `{"reason":"max_output_tokens"}` };
   const { response, complete } = fold(read([started, added(0, begunCall(1, "Read")), ended([half], cut)]));
@@ -40,18 +40,18 @@ test("openai-responses: an answer cut off inside a call has the call as far as i
   assert.deepEqual(response.message.content, [{ type: "tool_use", id: "call_1", name: "Read", input: `{"path":"a` }]);
 });
 
-test("openai-responses: a comparison with a response that is not known any more says so", () => {
+test("openai-responses: a comparison with a response that no longer exists says so", () => {
   const cause = "comparison_response_not_found";
   const body = wholeBody([], { more: `,"prompt_cache_diagnostics":{"type":"${cause}"}` });
   assert.deepEqual(fold(openaiResponses.whole(body)).response.diagnosis, { status: "missed", cause });
 });
 
-test("openai-responses: a comparison that found a hit says nothing", () => {
+test("openai-responses: a comparison that found a hit reports nothing", () => {
   const body = wholeBody([], { more: `,"prompt_cache_diagnostics":{"type":"cache_hit"}` });
   assert.equal(fold(openaiResponses.whole(body)).response.diagnosis, undefined);
 });
 
-test("openai-responses: a response that failed throws its error, streamed and in one piece", () => {
+test("openai-responses: a failed response throws its error, streamed and not streamed", () => {
   const failed = wholeBody([], { status: "failed" }).replace(
     `"error":null`,
     `"error":{"code":"rate_limit_exceeded","message":"slower"}`,
