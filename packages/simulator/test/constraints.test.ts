@@ -195,7 +195,7 @@ const refused: readonly (readonly [string, Body | string, RegExp])[] = [
 ];
 
 for (const [what, body, message] of refused)
-  test(`${what} is refused with a line naming the place`, async () => {
+  test(`${what} is refused with a message naming the location`, async () => {
     await using sim = await startSimulator();
     const line = await refusal(sim, body);
     assert.ok(line.startsWith("400 invalid_request_error: "), line);

@@ -103,7 +103,7 @@ test("it listens on loopback only, and a port in use is one line", async () => {
   );
 });
 
-test("bodies are kept as received, without credentials, and only on request", async () => {
+test("bodies are stored as received, without credentials, and only on request", async () => {
   await using keeping = await startSimulator({ keepBodies: true });
   const sent = '{ "model":"claude-sonnet-5",  "max_tokens":1.0e1, "messages":[{"role":"user","content":"\\u00e9"}] }';
   await post(keeping, sent, { headers: { "x-custom": "yes" } });

@@ -34,7 +34,7 @@ test("a unit is built for some seconds after the answer is complete", async () =
   assert.equal((await rowOf(sim, ask([user(1_280)]))).read, 1_280);
 });
 
-test("the answer is kept behind its prompt: a fork of what was just said reads it too", async () => {
+test("the answer is cached after its prompt, so a fork of it reads the answer too", async () => {
   const words = textOfTokens(640, 8);
   await using sim = await started("deepseek", { script: () => say(words) });
   await rowOf(sim, ask([user(1_280)]));
@@ -94,7 +94,7 @@ test("tools stand behind the system prompt: other tools lose all but that", asyn
   assert.equal((await rowOf(sim, of("Glob", 3))).read, 1_280);
 });
 
-test("usage tells hits and misses, whose sum is the prompt; hits cost a fiftieth, at peak hours all is twice as dear", async () => {
+test("usage reports hits and misses, whose sum is the prompt; hits cost a fiftieth, and peak hours double every price", async () => {
   const clock = new ManualClock(Date.UTC(2026, 0, 5, 0, 30)); // a Monday
   await using sim = await started("deepseek", { clock });
   await rowOf(sim, ask([user(1_280)]));

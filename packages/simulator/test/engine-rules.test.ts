@@ -122,7 +122,7 @@ test("llama.cpp: a sibling of one that still runs misses, and the ledger says in
   await running.text();
 });
 
-test("llama.cpp: who waits for a slot and goes away is out of the line, and the next one is served", async () => {
+test("llama.cpp: a client that disconnects while waiting for a slot leaves the queue, and the next one is served", async () => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   let answers = 0;
   await using sim = await started("llamacpp", {
@@ -154,7 +154,7 @@ test("llama.cpp: who waits for a slot and goes away is out of the line, and the 
   );
 });
 
-test("llama.cpp: a slot is taken over from the prompt used longest ago unless a tenth of this one is there", async () => {
+test("llama.cpp: the least recently used slot is reused unless another one shares a tenth of the prompt", async () => {
   await using sim = await started("llamacpp", { rules: { cache: { slots: { count: 2 } } } });
   const opened = (tokens: number, seed: number): Body => user(tokens, seed);
   await rowOf(sim, ask([opened(1_000, 1)]));

@@ -126,7 +126,7 @@ for (const { wire, provider, ask, textIn } of spoken) {
     assert.equal(answer.match(/"(?:toolu|call)_wrong"/g)?.length, 2);
   });
 
-  test(`${wire}: a stream is held open as long as the script says, and a client that goes away ends it`, async () => {
+  test(`${wire}: a stream stays open as long as the script says, and a client that disconnects ends it`, async () => {
     const { promise: hold, resolve } = Promise.withResolvers<void>();
     await using sim = await started(provider, { script: () => ({ ...say("at last"), hold }) });
     const response = await send(sim, ask("question", true));
@@ -195,7 +195,7 @@ test("a wire that a provider does not have is not there", async () => {
   assert.equal((await send(other, responses.ask("question", false))).status, 404);
 });
 
-test("a key in the address is never kept", async () => {
+test("a key in the address is never stored", async () => {
   await using sim = await started("gemini", { keepBodies: true });
   const { path, body } = gemini.ask("question", false);
   await fetch(`${sim.url}${path}?key=secret&alt=json`, { method: "POST", body: JSON.stringify(body) });

@@ -36,7 +36,7 @@ for (const [model, minimum] of minima)
     assert.equal((await rowOf(sim, ask([content(minimum, 5)], {}, model))).read, minimum);
   });
 
-test("what is kept by itself costs nothing to write and a tenth to read, on the fourth generation a twentieth", async () => {
+test("automatic caching costs nothing to write and a tenth to read, on the fourth generation a twentieth", async () => {
   await using sim = await started("gemini");
   const first = await rowOf(sim, ask([content(10_000)]));
   assert.deepEqual([figures(first), first.billed.usd], [{ read: 0, written: 0, plain: 10_000 }, 0.00750375]);
@@ -68,7 +68,7 @@ const hold = async (sim: Simulator, more: Body = {}, model = flash): Promise<str
   return name;
 };
 
-test("a prompt that is held by name is read whole by all who name it, from the first turn on", async () => {
+test("a prompt stored by name is read whole by every request that names it, from the first turn on", async () => {
   await using sim = await started("gemini-explicit");
   const cachedContent = await hold(sim);
   sim.fault({ kind: "together", times: 3 });
@@ -79,7 +79,7 @@ test("a prompt that is held by name is read whole by all who name it, from the f
   }
 });
 
-test("without its name nothing is read, where nothing is kept by itself", async () => {
+test("without its name nothing is read, where nothing is cached automatically", async () => {
   await using sim = await started("gemini-explicit");
   await rowOf(sim, ask([content(10_000)]));
   assert.deepEqual(figures(await rowOf(sim, ask([content(10_000)]))), { read: 0, written: 0, plain: 10_000 });
@@ -100,7 +100,7 @@ test("holding costs the input once and storage by the hour, an hour unless asked
   assert.equal(sim.ledger().length, 1, "only beginning to hold is a row");
 });
 
-test("storage is dearer on 3.1 Pro, and where no price is published no money is shown", async () => {
+test("storage costs more on 3.1 Pro, and where no price is published no money is shown", async () => {
   await using sim = await started("gemini");
   await hold(sim, {}, "gemini-3.1-pro");
   await hold(sim, {}, "gemini-2.5-pro");
@@ -136,7 +136,7 @@ test("what has expired, was deleted, or belongs to another key or model cannot b
   assert.deepEqual(await refusalOf(sim, ask([content(10)], { cachedContent: deleted })), gone);
 });
 
-test("a prompt too short to be held is refused, and so is a request that sets what is held", async () => {
+test("a prompt too short to be stored is refused, and so is a request that sets a stored field again", async () => {
   await using sim = await started("gemini");
   await assert.rejects(hold(sim, { systemInstruction: { parts: [{ text: "short" }] }, contents: [content(93, 2)] }), {
     message:

@@ -61,7 +61,7 @@ const deep: readonly (readonly [string, string, string])[] = [
 ];
 
 for (const [what, field, place] of deep)
-  test(`nesting without end in ${what} is refused with a line naming the place`, async () => {
+  test(`endless nesting in ${what} is refused with a message naming the location`, async () => {
     await using sim = await startSimulator();
     const start = `{"model":"${model}","max_tokens":9,"messages":[{"role":"user","content":"x"}]`;
     assert.equal(

@@ -167,7 +167,7 @@ test("a string and one text block are the same prompt, and so are split and join
   assert.equal((await row(sim, joined)).read, written);
 });
 
-test("who speaks is in the key", async () => {
+test("the role of a message is part of the key", async () => {
   await using sim = await startSimulator({ clock: new ManualClock() });
   const words = textOfTokens(1_500, 1);
   await row(sim, conversation(words, "yes"));

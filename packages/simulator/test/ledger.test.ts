@@ -98,7 +98,7 @@ const divergences: readonly (readonly [string, Body, string | null, string | nul
 ];
 
 for (const [what, second, path, cause] of divergences)
-  test(`${what} diverges at ${path ?? "no place"}`, async () => {
+  test(`${what} diverges at ${path ?? "no location"}`, async () => {
     await using sim = await startSimulator({ clock: new ManualClock() });
     assert.equal((await row(sim, conversation())).firstDivergence, null);
     const after = await row(sim, second);

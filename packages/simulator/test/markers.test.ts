@@ -51,7 +51,7 @@ for (const [name, minimum] of [
     assert.deepEqual(parts(await row(sim, of(minimum))), [minimum, 0, 0, 0]);
   });
 
-test("a marker below the minimum is passed over when a longer one is billed", async () => {
+test("a marker below the minimum is ignored when a longer one is billed", async () => {
   await using sim = await startSimulator({ clock: new ManualClock() });
   const body = users(textBlock(500, 1, marked1h), textBlock(1_500, 2, marked));
   assert.deepEqual(parts(await row(sim, body)), [0, 2_000, 0, 0]);

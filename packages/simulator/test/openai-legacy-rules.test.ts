@@ -53,7 +53,7 @@ test("GPT-5.5 has intervals of 2,048 tokens", async () => {
   assert.equal((await rowOf(sim, later([user(2_000, 9)]))).nextRead, 0);
 });
 
-test("a prefix is kept for a day unless memory alone is asked for, which the vendor gives no time for", async () => {
+test("a prefix is cached for a day unless in-memory caching is requested, for which no lifetime is published", async () => {
   await using sim = await started("openai");
   const day = ask([user(2_048, 1)]);
   const memory = ask([user(2_048, 2)], { prompt_cache_retention: "in_memory" });

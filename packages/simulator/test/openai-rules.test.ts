@@ -110,7 +110,7 @@ test("an entry lives thirty minutes after its last use", async () => {
   assert.deepEqual([late.read, late.missCause], [0, "expired"]);
 });
 
-test("one written for twelve hours lives as long, and nobody has published what that costs", async () => {
+test("an entry written for twelve hours lives that long, and its price is not published", async () => {
   await using sim = await started("openai");
   const body = ask([user(2_000)], { prompt_cache_options: { ttl: "12h" } });
   const first = await rowOf(sim, body);

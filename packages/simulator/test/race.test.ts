@@ -21,7 +21,7 @@ test("five identical requests sent together each miss and each pay the write", a
   assert.deepEqual(parts(await row(sim, body)), [5_000, 0, 0, 0]);
 });
 
-test("an entry that was already readable is read by all who come at once", async () => {
+test("an entry that was already readable is read by all simultaneous requests", async () => {
   await using sim = await startSimulator({ clock: new ManualClock() });
   await row(sim, body);
   sim.fault({ kind: "together", times: 4 });
@@ -64,7 +64,7 @@ test("where the rule says so, an entry is readable only after the whole answer",
   assert.deepEqual(parts(await row(sim, body)), [5_000, 0, 0, 0]);
 });
 
-test("a writer that goes away before its first event leaves no entry and is not billed", async () => {
+test("a writer that disconnects before its first event leaves no entry and is not billed", async () => {
   const never = new Promise<never>(() => {});
   const answers: Promise<never>[] = [never];
   await using sim = await startSimulator({ clock: new ManualClock(), script: () => answers.shift() ?? say("ok") });

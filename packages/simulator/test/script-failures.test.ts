@@ -102,7 +102,7 @@ test("a token rule that throws is a 500 with a closed row", async () => {
   assert.deepEqual([sim.ledger()[0]?.outcome, sim.ledger()[0]?.status], ["refused", 500]);
 });
 
-test("while a stream is held open nothing refers to the body it answers", async () => {
+test("while a stream is open nothing refers to the body it answers", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const { promise: hold, resolve: letGo } = Promise.withResolvers<void>();

@@ -242,7 +242,7 @@ test("gemini: only the first of calls made together needs a signature, and the s
   assert.equal((await send(sim, { ...gemini(none), path: geminiPath("gemini-2.5-flash") })).status, 200);
 });
 
-test("gemini: both spellings of a field are read, and a signature of another model is refused", async () => {
+test("gemini: both field name styles are read, and a signature of another model is refused", async () => {
   await using sim = await started("gemini", { script: () => think("hm", callTools([{ name: "Read" }])) });
   const first = (await (await send(sim, gemini([question]))).json()) as {
     candidates: readonly { content: { parts: readonly { functionCall?: Body; thoughtSignature?: string }[] } }[];

@@ -134,7 +134,7 @@ test("an entry that is read now and then outlives five minutes; one that is not 
   );
 });
 
-test("what an older request kept counts, not only what the one before did", async () => {
+test("entries written by older requests count, not only those of the previous one", async () => {
   const bare: Request = { ...b, system: [prose(1_000, 1), prose(500, 2)], messages: unmarked(b.messages) };
   const { chain, rows } = await judged([a, bare, next(b)]);
   assert.deepEqual(

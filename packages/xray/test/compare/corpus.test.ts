@@ -117,7 +117,7 @@ const NAMED: Readonly<Record<string, RegExp>> = {
   citations: /^messages/,
 };
 
-test("the first difference is in the place that the simulator names", async () => {
+test("the first difference is at the location that the simulator names", async () => {
   for (const pair of pairs) {
     const { firstDivergence } = (await judge(pair)).b;
     if (firstDivergence === null) continue;
@@ -131,7 +131,7 @@ test("the first difference is in the place that the simulator names", async () =
   }
 });
 
-test("the money lost is what the simulator bills more than for the conversation that simply goes on", async () => {
+test("the money lost is what the simulator bills beyond the same conversation without the change", async () => {
   const plain = await judge({ b: goesOn });
   const compared: string[] = [];
   for (const pair of pairs) {

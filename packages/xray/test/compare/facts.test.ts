@@ -95,7 +95,7 @@ test("a read that the rules do not allow and the provider made is no loss", () =
   assert.equal(diffRequests(a, pictured, { a: usage(0, KEPT), b: usage(KEPT, 1_740) }).cause.kind, "none");
 });
 
-test("a first request that kept nothing leaves nothing to read", () => {
+test("a first request that cached nothing leaves nothing to read", () => {
   const { cause, tokens } = diffRequests(a, b, { a: usage(0, 0, KEPT), b: usage(0, 0, KEPT + 140) });
   assert.deepEqual([cause, tokens.kept], [{ kind: "unexplained" }, 0]);
 });
@@ -122,7 +122,7 @@ test("where only counting every block explains what was read, blocks are counted
   );
 });
 
-test("requests milliseconds apart raced even where nobody noted when the first answer began", () => {
+test("requests milliseconds apart raced even where the start of the first answer was not recorded", () => {
   const at = (startedAt: number): SentFacts => ({ startedAt });
   assert.deepEqual(diffRequests(a, b, { a: at(1_000), b: at(1_020) }).cause, { kind: "raced", afterMs: 20 });
   assert.deepEqual(diffRequests(a, b, { a: at(1_000), b: at(900) }).cause, { kind: "raced", afterMs: -100 });
@@ -145,7 +145,7 @@ test("money is counted at the model's prices, or not at all", () => {
 
 const fail = (): never => assert.fail("no facts");
 
-test("what else differs is told too, in the order of the prompt", () => {
+test("other differences are reported too, in the order of the prompt", () => {
   const changed = {
     ...b,
     model: "claude-opus-5",
@@ -160,7 +160,7 @@ test("what else differs is told too, in the order of the prompt", () => {
   );
 });
 
-test("members that nobody knows are named where they differ, and blamed for nothing", () => {
+test("unknown members are named where they differ, and blamed for nothing", () => {
   const { cause, notes } = diffRequests(
     { ...a, compaction: { at: 1 }, max_tokens: 5 },
     { ...b, compaction: { at: 2 }, odd: null },

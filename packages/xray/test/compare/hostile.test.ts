@@ -85,7 +85,7 @@ test("of two members with one key the last counts, and a note says so", () => {
   assert.deepEqual(notes, ['the first request: the body has "model" twice; the last one counts']);
 });
 
-test("half of a letter is the same as the other half, as no provider can tell them apart", () => {
+test("one lone surrogate equals another, as no provider can tell them apart", () => {
   const lone = (unit: string): string => JSON.stringify(a).replace("oak ", `\\u${unit}ak `);
   assert.equal(diffRequests(lone("d800"), lone("d801")).divergence, undefined);
   assert.equal(diffRequests(lone("d800"), lone("0061")).divergence?.b.text, "a");
@@ -210,7 +210,7 @@ for (const [name, make] of large)
     assert.ok(divergence.path.length < 1_000);
   });
 
-test("any JSON is taken or refused in one line, never anything else", () => {
+test("any JSON is accepted or refused in one line, never anything else", () => {
   const object = fc.dictionary(
     fc.constantFrom(
       "model",
@@ -253,7 +253,7 @@ test("any JSON is taken or refused in one line, never anything else", () => {
   );
 });
 
-test("words around a difference are never cut inside a letter", () => {
+test("the text around a difference is never cut inside a character", () => {
   const one = { ...a, system: `${words(300, 1)}${"𝔘".repeat(80)}A${"語".repeat(80)}` };
   const other = { ...a, system: `${words(300, 1)}${"𝔘".repeat(80)}B${"語".repeat(80)}` };
   const { divergence } = diffRequests(one, other);

@@ -21,7 +21,7 @@ const grown = (request: Request, turn: Request["messages"]): Request => ({
 const pointedAt = (body: string, { offset, length }: XrayLocation): string =>
   JSON.parse(`"${Buffer.from(body).toString("utf8", offset, offset + length)}"`) as string;
 
-test("one letter put in somewhere is found: its path, its bytes in both bodies, and the letter itself", () => {
+test("one inserted character is found: its path, its bytes in both bodies, and the character itself", () => {
   fc.assert(
     fc.property(anyRequest, anyTurn, fc.tuple(fc.nat(), fc.nat()), (request, turn, [which, where]) => {
       const change = edited(request, which, where);
@@ -67,7 +67,7 @@ const orderOf = (request: Request): readonly string[] => {
   }
 };
 
-test("what is kept, read and counted is what the simulator bills, whatever is marked and whatever is changed", async () => {
+test("what is cached, read and counted is what the simulator bills, whatever is marked and whatever is changed", async () => {
   await using runs = await startSimulator({ clock: new ManualClock() });
   await using singly = await startSimulator({ clock: new ManualClock(), lookback: "singly" });
   const post = async (url: string, body: Request): Promise<void> => {
@@ -140,7 +140,7 @@ const spoken = (model: string, tail: number): JsonObject => {
     : { model, messages: [{ role: "system", content: [{ type: "text", text: words(5_500, 1), ...marked }] }, ...said] };
 };
 
-test("whoever read all that the first request stated lost nothing, and who read less lost the rest, at any density", () => {
+test("a request that read all that the first one stated lost nothing, and one that read less lost the rest, at any density", () => {
   const density = fc.double({ min: 0.9, max: 3, noNaN: true });
   const terms = fc.record({
     keeper: fc.constantFrom(...KEEPERS),

@@ -92,7 +92,7 @@ test("a model is known by whatever name a gateway or a client gives it", () => {
   );
 });
 
-test("of a model that nobody knows no short prompt is surely kept, unless its provider says so", () => {
+test("for an unknown model no short prompt counts as cached, unless its provider says so", () => {
   const grown = (tokens: number, facts: XrayFacts = {}): string => {
     const a = { ...routed(words(tokens, 1)), model: "my-model" };
     return diffRequests(a, { ...routed(words(tokens, 1), ...reply), model: "my-model" }, facts).why;
@@ -157,7 +157,7 @@ test("tools that are declared at the head of the input are tools, and what follo
   assert.deepEqual(diffRequests(a, request(["run", "find"], `${words(600, 1)} More.`)).cause.kind, "system");
 });
 
-test("a request that goes on with a conversation of the provider's is named, and compared with nothing", () => {
+test("a request that continues a conversation stored by the provider is named, and compared with nothing", () => {
   const request = (index: number, held: Block = {}) => ({
     body: {
       model: "gpt-6-sol",
@@ -284,7 +284,7 @@ test("another entry's name is another cache, whether or not anybody counted", ()
   });
 });
 
-test("agents that name one entry are a family of all who name it", () => {
+test("agents that name one stored entry form one family", () => {
   const usage = { plain: 60, read: 9_000, written: {}, output: 5 };
   const bodies = [naming("abc", 1, "one "), naming("abc", 1, "two "), naming("zzz", 1, "three ")];
   const { families, steps } = xrayChain(bodies.map((body) => ({ body, ...GEMINI, usage })));
@@ -340,7 +340,7 @@ test("a small request for a title, by another model, is no beginning of the conv
   assert.deepEqual([steps.map(({ relation }) => relation), lost.tokens], [["starts", "starts"], 0]);
 });
 
-test("who goes on from a whole request does so, whatever few words it repeats of another", () => {
+test("a request that continues a whole earlier request is matched with it, whatever few words it repeats of another", () => {
   const grown = (...messages: readonly Block[]): Block => ({ ...main(""), messages: [...messages] });
   const call: Block = {
     role: "assistant",
@@ -430,7 +430,7 @@ test("a line that is no JSON among others is left out where somebody hears of it
 
 // --- Gemini ----------------------------------------------------------------------------------------------------------
 
-test("both spellings of Gemini's members, its default choice and its signatures are no difference", () => {
+test("both styles of Gemini's field names, its default choice and its signatures are no difference", () => {
   const call = { functionCall: { name: "run", args: { command: "ls" } } };
   const one = {
     systemInstruction: { parts: [{ text: words(4_500, 1) }] },
@@ -448,7 +448,7 @@ test("both spellings of Gemini's members, its default choice and its signatures 
   assert.deepEqual([cause.kind, divergence, protocol], ["none", undefined, "gemini"]);
 });
 
-test("what is held by name is a cache key", () => {
+test("content stored by name is a cache key", () => {
   const request = (name: string): Block => ({
     cachedContent: name,
     contents: [{ role: "user", parts: [{ text: words(4_500, 1) }] }],

@@ -22,7 +22,7 @@ const told = ({ xray, ...step }: XrayStep) => {
   return { ...step, ...rest, level: divergence?.level };
 };
 
-test("without the bodies of earlier requests lineages, reads and causes of time and markers are told as with them", () => {
+test("without the bodies of earlier requests the lineages, reads, time causes and marker causes stay the same", () => {
   fc.assert(
     fc.property(
       anyRequest,
@@ -64,7 +64,7 @@ test("a tool that is added is named also where the earlier body is gone", () => 
   );
 });
 
-test("the oldest requests are forgotten, with all that only they had; the others are told as before", () => {
+test("the oldest requests are forgotten, with all that only they had; reports on the others stay the same", () => {
   const strangers = Array.from({ length: 30 }, (_, index): Request => {
     const messages = [user(prose(900, 2_000 + index))];
     return { ...a, tools: [tool(`T${index}`)], system: [prose(1_300, 1_000 + index)], messages };

@@ -149,7 +149,7 @@ test("answers that state no usage are counted as such, and are in no sum", async
   assert.deepEqual([unstated, answered, all.requests, all.readShare], [2, 2, 0, null]);
 });
 
-test("what cannot be read is counted by what is wrong with it, without a letter of it", async () => {
+test("unreadable answers are counted by what is wrong with them, without any of their text", async () => {
   const bomb = gzipSync(Buffer.alloc(5_000_000));
   const report = await reported(
     [
@@ -185,7 +185,7 @@ test("what cannot be read is counted by what is wrong with it, without a letter 
   assert.deepEqual([report.answered, report.all.usage], [10, anthropicUsage]);
 });
 
-test("a conversation that the provider stores is not taken for one that begins", async () => {
+test("a conversation that the provider stores is not mistaken for a new one", async () => {
   const { notLookedAt, lineages, all } = await reported([
     {
       path: "/v1/responses",
@@ -222,7 +222,7 @@ test("forks that name one entry are a family, and the entry's creation is said t
   );
 });
 
-test("a miss of a few tokens is in every sum, and nobody is told of it", async () => {
+test("a miss of a few tokens is in every sum, but is not reported as an event", async () => {
   const tail = { role: "user", content: [{ type: "text", text: "Twelve bytes" }] };
   const next = { role: "user", content: [{ type: "text", text: "And?", cache_control: { type: "ephemeral" } }] };
   const answer = (read: number, written: number): string =>
@@ -257,7 +257,7 @@ test("a miss of a few tokens is in every sum, and nobody is told of it", async (
   );
 });
 
-test("an agent on Chat Completions that changes its tools is told so", async () => {
+test("an agent on Chat Completions that changes its tools gets a report of it", async () => {
   const words = "word ".repeat(6_000);
   const ask = (tools: readonly string[], ...more: readonly object[]): Exchange => ({
     path: "/v1/chat/completions",

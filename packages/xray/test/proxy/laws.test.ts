@@ -61,7 +61,7 @@ test("whatever is sent, sums are the ledger's and every loss has a cause that th
   );
 });
 
-test("an analysis that ends is told of, and nobody waits for it", async () => {
+test("an analysis that ends is reported, and no request waits for it", async () => {
   const thread = startThread(
     { models: [], bodyLimit: 1_000, recordTo: "/nowhere/that/exists", bodyBytes: 0 },
     () => undefined,

@@ -42,7 +42,7 @@ test("Gemini's requests are compared too, with the model of their address and th
   );
 });
 
-test("where an entry is there once an answer is complete, whoever asks during it raced it", async () => {
+test("where an entry becomes readable once an answer is complete, a request sent before that raced it", async () => {
   const clock = new ManualClock();
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   let asked = 0;

@@ -19,7 +19,7 @@ after(() => rmSync(base, { recursive: true }));
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
-test("recorded requests are those that were sent, in a folder and a file that nobody else can read", async () => {
+test("recorded requests equal those that were sent, in a folder and a file that no other user can read", async () => {
   const folder = join(base, "new", "folder");
   const before = process.umask(0);
   try {

@@ -40,7 +40,7 @@ const missesOf = async (ground: Ground) =>
     ...(path === undefined ? {} : { path }),
   }));
 
-test("an agent that only goes on has lost nothing", async () => {
+test("an agent that only continues its conversation has lost nothing", async () => {
   await using ground = await openGround();
   const sent = await sendAll(ground, [a, b, next(b), next(next(b))]);
   const { all, lineages, misses, families, causes, errors, analysis, answered } = await ground.report();
@@ -84,7 +84,7 @@ test("an agent that only goes on has lost nothing", async () => {
   );
 });
 
-test("answers in one piece are read as well as streams", async () => {
+test("answers that are not streamed are read as well as streams", async () => {
   await using ground = await openGround();
   const sent = [await ground.send(a, { stream: false }), await ground.send(b, { stream: false })];
   const { all } = await ground.report();
@@ -110,7 +110,7 @@ test("an entry that expired is named, with all that was written again", async ()
   ]);
 });
 
-test("a time in the system text is found, with its place and what it cost", async () => {
+test("a time in the system text is found, with its location and its cost", async () => {
   await using ground = await openGround();
   const at = (time: string, body: Request): Request => ({
     ...body,
@@ -132,7 +132,7 @@ test("a time in the system text is found, with its place and what it cost", asyn
   assert.equal(rowsOf(sent)[1]?.read, 0);
 });
 
-test("markers that are missing or too far away, and prompts too short to be kept, are named as the ledger names them", async () => {
+test("markers that are missing or too far away, and prompts too short to be cached, are named as the ledger names them", async () => {
   const calls = Array.from({ length: 24 }, (_, index) => `toolu_${index + 10}`);
   const far: Request = {
     ...a,
@@ -198,7 +198,7 @@ test("forks of one parent are a family, and its figures are the ledger's", async
   );
 });
 
-test("forks that race for what nobody has written yet are told so, each with what it wrote again", async () => {
+test("forks that race for an entry not written yet are reported, each with what it wrote again", async () => {
   await using ground = await openGround();
   await ground.send(a);
   ground.sim.fault({ kind: "together", times: 3 });
@@ -287,7 +287,7 @@ test("a request that was refused is counted by its status, and the same again is
   assert.deepEqual(spentSums(all), ledgerSums(ground.sim.ledger().filter(({ status }) => status === 200)));
 });
 
-test("an answer whose client left, and one that the provider broke off, have written what they wrote", async () => {
+test("an answer whose client disconnected, and one that the provider broke off, count what they wrote", async () => {
   let goOn = (): void => undefined;
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
@@ -334,7 +334,7 @@ test("an answer whose client left, and one that the provider broke off, have wri
   assert.equal(last.row?.read, KEPT + 280);
 });
 
-test("one that is not answered for long is overtaken, and finds its place when it is", async () => {
+test("a request that waits long for its answer is overtaken, and takes its position when answered", async () => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const slow: Request = { ...a, messages: [user(prose(700, 41, marked))] };
   await using ground = await openGround({
@@ -403,7 +403,7 @@ test("betas are compared, and tools that were added are named", async () => {
   );
 });
 
-test("what is told while it happens is what the report says in the end", async () => {
+test("the events reported along the way equal the final report", async () => {
   const told: string[] = [];
   await using ground = await openGround({
     proxy: {

@@ -10,7 +10,7 @@ import { dial, startProvider, startTcp } from "./ends.ts";
 
 const HEAD = "Host: 127.0.0.1\r\n";
 
-test("headers go on in their order, their case and as often as they stand; those of one connection do not", async () => {
+test("headers are passed on in their order, case and number, except those of one connection", async () => {
   await using provider = await startProvider((response) => {
     response.sendDate = false;
     response.removeHeader("connection");
@@ -201,7 +201,7 @@ test("only loopback names, no page from elsewhere, and no other address are let 
   assert.equal((await proxy.report()).passed.refused, 10);
 });
 
-test("without an upstream a request goes to nobody unless it says whose it is", async () => {
+test("without an upstream a request is forwarded only if it names its provider", async () => {
   await using proxy = await startProxy();
   const response = await fetch(`${proxy.url}/somewhere`, { headers: { authorization: "Bearer key" } });
   assert.equal(response.status, 404);

@@ -92,7 +92,7 @@ test("errors of the provider are not listened to, long bodies are let go, client
   assert.deepEqual(said(broken.posted), ["asked (not sent completely)", "ended unanswered"]);
 });
 
-test("without room nothing is kept, and after a gap nothing more of an answer", () => {
+test("without room nothing is buffered, and after a gap nothing more of an answer", () => {
   const full = listen({ room: 4 });
   full.tap.sent(bytes("12345"));
   full.tap.sentAll();
@@ -115,7 +115,7 @@ const anyStep = fc.oneof(
   ),
 );
 
-test("in whatever order things happen, what is handed over was there, is handed over once, and nothing stays held", () => {
+test("in whatever order things happen, each delivered chunk existed, is delivered once, and nothing stays buffered", () => {
   fc.assert(
     fc.property(fc.array(anyStep, { maxLength: 30 }), fc.nat(200_000), (steps, room) => {
       const { tap, posted, held } = listen({ room });
