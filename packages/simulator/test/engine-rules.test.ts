@@ -154,7 +154,7 @@ test("llama.cpp: a client that disconnects while waiting for a slot leaves the q
   );
 });
 
-test("llama.cpp: the least recently used slot is reused unless another one shares a tenth of the prompt", async () => {
+test("llama.cpp: the least recently used slot is reused unless another one shares more than a tenth of the prompt", async () => {
   await using sim = await started("llamacpp", { rules: { cache: { slots: { count: 2 } } } });
   const opened = (tokens: number, seed: number): Body => user(tokens, seed);
   await rowOf(sim, ask([opened(1_000, 1)]));
