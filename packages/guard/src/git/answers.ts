@@ -1,7 +1,7 @@
 /** Questions about git's own paths and other repositories, which a git that sees a view would answer wrongly.
- *  Invariant: answered from what was read, in git's words, or refused; no git is started for them but to shorten numbers.
- *  Answered here: `rev-parse` of git's folders, `worktree list`, `config --show-origin`. Refused: `submodule` where there
- *  are submodules, `notes` where there are notes. All others are answered by git through the view.
+ *  Invariant: answered from what was read, in git's words, or refused. No git is started for them, except to abbreviate object ids.
+ *  Answered here: `rev-parse` of git's folders, `worktree list`, `config --show-origin`. Refused: `submodule` if there are
+ *  submodules, `notes` if there are notes. git answers all others through the view.
  *  Elsewhere: the view (view.ts), reading worktrees (worktrees.ts). */
 
 import { dirname, relative } from "node:path";
@@ -20,7 +20,7 @@ export type OwnAnswer = { readonly words: readonly string[]; readonly stands: st
 
 const printed = (text: string): OwnAnswer => ({ stands: "printf", words: ["%s", text] });
 
-/** Undefined for what git itself is asked. */
+/** Undefined if git itself is to answer. */
 export const ownAnswer = async (asked: GitInvocation, view: View): Promise<OwnAnswer | ViewProblem | undefined> => {
   const { repository } = view;
   if (repository === undefined) return undefined;
@@ -29,10 +29,10 @@ export const ownAnswer = async (asked: GitInvocation, view: View): Promise<OwnAn
   if (verb === "worktree" && rest[0] === "list") return worktrees(rest.slice(1), view, repository);
   if (verb === "config") return configAnswer(asked, repository);
   if ((verb === "notes" || isGiven(asked, "notes", "show-notes", "show-notes-by-default")) && hasNotes(repository))
-    return { problem: `git ${verb}: a note may stand for any file of the repository; ask for it` };
+    return { problem: `git ${verb}: a note may be any file of the repository, so it needs approval` };
   const [module] = repository.index?.repositories ?? [];
   if (verb === "submodule" && module !== undefined)
-    return { problem: `git submodule would look into ${module}, a repository of its own; ask for it` };
+    return { problem: `git submodule would look into ${module}, a separate repository, so it needs approval` };
   return undefined;
 };
 
@@ -78,8 +78,8 @@ const pathsOf = (
     } else if (word === "--show-superproject-working-tree" && isAlone(top)) continue;
     else if (word !== "--shared-index-path")
       return OWN_PATH.test(word)
-        ? { problem: `git rev-parse ${word} is not told here without looking around; ask for it` }
-        : { problem: `git rev-parse ${word}: ask for git's own paths by themselves: git rev-parse --git-dir` };
+        ? { problem: `git rev-parse ${word} would search other folders, so it needs approval` }
+        : { problem: `git rev-parse ${word}; ask for git's own paths alone: git rev-parse --git-dir` };
   }
   return printed(lines.map((line) => `${line}\n`).join(""));
 };
@@ -92,8 +92,7 @@ const isAlone = (top: string): boolean => {
 
 // --- config --------------------------------------------------------------------------------------------------------------
 
-/** Where a setting stands, and settings that may stand in files which the repository's own settings include: those are
- *  not read. */
+/** Where a setting comes from. Files that the repository's settings include are not read. */
 const configAnswer = (
   asked: GitInvocation,
   { checkout, settings }: ReadRepository,
@@ -104,7 +103,9 @@ const configAnswer = (
   const name = `${first.toLowerCase()}${middle}.${last.toLowerCase()}`;
   const found = settings.findLast((setting) => nameOf(setting) === name);
   if (found === undefined && settings.some(isInclude))
-    return { problem: "the repository has git read settings from other files, which may contain secrets; ask for it" };
+    return {
+      problem: "the repository has git read settings from other files, which may contain secrets, so it needs approval",
+    };
   if (!isGiven(asked, "show-origin")) return undefined;
   if (more.length > 0 || asked.options.some(({ name }) => name !== "get" && name !== "show-origin"))
     return { problem: "git config --show-origin takes one key: git config --show-origin --get KEY" };
@@ -136,7 +137,7 @@ const worktrees = async (
   if (form === "porcelain") return printed(found.map(porcelain).join(""));
   const listed = await inColumns(found, form, view);
   return listed === undefined
-    ? { problem: "git does not tell what the worktrees are at; ask for it" }
+    ? { problem: "git does not report the commits of the worktrees, so it needs approval" }
     : printed(listed);
 };
 
@@ -172,7 +173,7 @@ const porcelain = ({ path, isBare, branch, commit, locked, isGone }: Worktree): 
     "\n",
   ].join("\n");
 
-/** The shortest form of each number, as git makes it. */
+/** The abbreviated form of each object id, as git prints it. */
 const shortened = async (view: View, found: readonly Worktree[]): Promise<ReadonlyMap<string, string> | undefined> => {
   const commits = [...new Set(found.filter(({ isBare }) => !isBare).map(({ commit }) => commit))];
   const known = new Map(commits.filter((one) => /^0+$/.test(one)).map((one) => [one, one.slice(0, 7)]));

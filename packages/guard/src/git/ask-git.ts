@@ -1,6 +1,6 @@
 /** Asks git a question about a repository.
- *  Invariant: git sees a view of it; an answer that takes too long or is too large has failed; other work goes on while
- *  git looks, since it may have a long history to go through.
+ *  Invariant: git sees a view of it; an answer that takes too long or is too large counts as failed. Other work continues meanwhile,
+ *  because git may have a long history to search.
  *  Elsewhere: the view (view.ts), what is asked (objects.ts, ../run/walk-starts.ts). */
 
 import { execFile } from "node:child_process";
@@ -15,7 +15,7 @@ export type GitQuestion = {
 
 export type GitAnswer = { readonly text: string; readonly complaint: string; readonly failed: boolean };
 
-/** Undefined where there is no git, which then cannot be run either. */
+/** Undefined if git is not installed, and so cannot run either. */
 export const askGit = async ({ view, words, input }: GitQuestion): Promise<GitAnswer | undefined> => {
   const git = findProgram("git");
   if (git === undefined) return undefined;
@@ -28,7 +28,7 @@ export const askGit = async ({ view, words, input }: GitQuestion): Promise<GitAn
       { cwd: view.folder, env, encoding: "utf8", ...bounds },
       (error, text, complaint) => answered({ text, complaint, failed: error !== null }),
     );
-    child.stdin?.on("error", () => {}); // git may end before it has read all
+    child.stdin?.on("error", () => {}); // git may exit before it has read everything
     child.stdin?.end(input ?? "");
   });
 };

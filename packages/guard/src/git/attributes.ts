@@ -1,8 +1,7 @@
-/** Files that may contain secrets, as attributes that keep git from showing what is in them: a change to one of them is told as
+/** Files that may contain secrets, as attributes that keep git from showing their contents: git reports a change to one of them as
  *  a change to a binary file, in every command that compares, logs or searches.
- *  Invariant: each name that may contain secrets is hit, whatever its case.
- *  Elsewhere: where git finds them, over those of the repository (view.ts), options that would show such files all
- *  the same (../bash). */
+ *  Invariant: every name that may contain secrets matches, in upper or lower case.
+ *  Elsewhere: placing them over the repository's own (view.ts), options that would show such files anyway (../bash). */
 
 import { caseInsensitive, secretPatterns } from "../paths/index.ts";
 
@@ -15,7 +14,7 @@ const KEY = "prefork-key";
 /** Leaves such files out of a search altogether: that one of them contains a text would tell what it contains. */
 export const WITHOUT_HIDDEN = `:(exclude,top,attr:${KEY})`;
 
-/** Later lines count over earlier ones. */
+/** Later lines override earlier ones. */
 const ATTRIBUTES = [
   `[attr]${KEY} -diff`,
   ...secretPatterns.filesUnlessSource.map((name) => `${quoted(caseInsensitive(name))} ${KEY}`),
@@ -25,7 +24,7 @@ const ATTRIBUTES = [
   ...secretPatterns.templates.map((name) => `${quoted(caseInsensitive(name))} !${KEY}`),
   ...secretPatterns.noTemplates.map((name) => `${quoted(caseInsensitive(name))} ${KEY}`),
   ...secretPatterns.folders.flatMap((name) =>
-    // A file of a single name is hit above; patterns of paths take git long.
+    // A file with a single name matches above; git is slow with patterns of paths.
     [...(name.includes("/") ? [`**/${name}`] : []), `**/${name}/**`].map(
       (path) => `${quoted(caseInsensitive(path))} ${KEY}`,
     ),
@@ -35,10 +34,10 @@ const ATTRIBUTES = [
   "",
 ].join("\n");
 
-/** Git passes over longer lines. */
+/** git ignores longer lines. */
 const LONGEST_LINE = 2_000;
 
-/** git compares bytes, so a letter beyond ASCII, which has another case and other spellings, becomes a star. */
+/** git compares bytes, so a letter outside ASCII, which has other cases and encodings, becomes a star. */
 const inAnySpelling = (name: string): string => {
   if (name === "**") return name;
   const plain = name
@@ -47,7 +46,7 @@ const inAnySpelling = (name: string): string => {
   return caseInsensitive(plain.replace(/\*+/g, "*").toLowerCase());
 };
 
-/** Hides at least what the pattern names: all that is in a folder above, where the line would be too long. */
+/** Hides at least what the pattern names: if the line would be too long, everything in a parent folder. */
 const withheldLine = (pattern: string): string => {
   const names = pattern.split("/").map(inAnySpelling);
   for (let end = names.length; end > 0; end -= 1) {

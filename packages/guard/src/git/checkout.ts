@@ -1,6 +1,6 @@
 /** Which repository does a folder belong to? Found by our own walk upwards, without git.
- *  Invariant: only a form that is fully understood gets an answer: a folder `.git`, or a file `.git` that points at one
- *  (linked worktree, submodule, separate git folder). Anything doubtful is a reason to ask, never "no repository".
+ *  Invariant: only a form that is fully understood gets an answer: a folder `.git`, or a file `.git` that points at one (linked
+ *  worktree, submodule, separate git folder). Anything doubtful is a reason to ask, never "no repository".
  *  Elsewhere: what is read from it (records.ts), the copy that git gets to see (view.ts). */
 
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
@@ -13,7 +13,7 @@ export { Doubt } from "./read-budget.ts";
 
 /** All paths are canonical. */
 export type Checkout = {
-  /** Where `.git` stands. */
+  /** The folder that contains `.git`. */
   readonly top: string;
   /** HEAD, index and reflog of this worktree. */
   readonly git: string;
@@ -36,22 +36,22 @@ export const locate = (folder: string): Located => {
     const facts = look(path);
     if (facts !== undefined) return { kind: "checkout", checkout: checkoutAt(here, facts) };
     if (look(join(here, "HEAD")) && look(join(here, "objects")) && look(join(here, "refs")))
-      throw new Doubt(`git would take ${here} for a repository by itself`);
+      throw new Doubt(`git would treat ${here} itself as a repository`);
     const up = dirname(here);
-    // git does not leave the file system that it begins in.
+    // git does not leave the file system that it starts in.
     if (up === here || statSync(up).dev !== dev) return { kind: "none" };
     here = up;
   }
 };
 
-/** Undefined where nothing is. */
+/** Undefined if nothing is there. */
 export const look = (path: string | Buffer): Stats | undefined => {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOTDIR" || code === "ENOENT") return undefined;
-    throw new Doubt(`${path} cannot be looked at`);
+    throw new Doubt(`${path} cannot be inspected`);
   }
 };
 
@@ -63,24 +63,24 @@ const checkoutAt = (top: string, facts: Stats): Checkout => {
   if (kind.isDirectory()) return checked({ top, git: real, common: commonOf(real, top), isFolder: true });
   const text = readGitFile(real, LONGEST_POINTER)?.toString() ?? "";
   const [, pointer] = /^gitdir: ([^\n\r\0]+)[\r\n]*$/.exec(text) ?? [];
-  if (pointer === undefined) throw new Doubt(`${path} is no file that git could follow`);
+  if (pointer === undefined) throw new Doubt(`${path} is not a file that git could follow`);
   own(real);
   const git = realPath(resolveName(top, pointer));
   return checked({ top, git, common: commonOf(git, top), isFolder: false });
 };
 
-/** Another folder only for a linked worktree that the repository knows: its records name this checkout. A `.git` that
- *  anybody may have written could name any repository of the user. */
+/** A different folder only for a linked worktree that the repository's records confirm. A `.git` file that anybody may have
+ *  written could name any repository of the user. */
 const commonOf = (git: string, top: string): string => {
   const text = readGitFile(join(git, "commondir"), LONGEST_POINTER)?.toString();
   if (text === undefined) return git;
   const [, pointer] = /^([^\n\r\0]+)[\r\n]*$/.exec(text) ?? [];
-  if (pointer === undefined) throw new Doubt(`${join(git, "commondir")} is no file that git could follow`);
+  if (pointer === undefined) throw new Doubt(`${join(git, "commondir")} is not a file that git could follow`);
   const common = realPath(resolveName(git, pointer));
   const back = readGitFile(join(git, "gitdir"), LONGEST_POINTER)?.toString() ?? "";
   const [, named = ""] = /^([^\n\r\0]+\/\.git)[\r\n]*$/.exec(back) ?? [];
   if (dirname(git) !== join(common, "worktrees") || realPath(dirname(resolveName(git, named))) !== top)
-    throw new Doubt(`${common} does not know ${top} as a worktree of its own`);
+    throw new Doubt(`${common} has no record of ${top} as one of its worktrees`);
   return common;
 };
 
@@ -93,7 +93,7 @@ export const placeOf = (git: string): string => {
 const checked = (checkout: Checkout): Checkout => {
   const { top, git, common } = checkout;
   if (!look(join(git, "HEAD")) || !isFolder(join(common, "objects")) || !isFolder(join(common, "refs")))
-    throw new Doubt(`${join(top, ".git")} is no repository that git could use`);
+    throw new Doubt(`${join(top, ".git")} is not a repository that git could use`);
   for (const path of [top, git, common]) own(path);
   return checkout;
 };
@@ -106,13 +106,13 @@ export const isFolder = (path: string): boolean => {
   }
 };
 
-/** git uses no repository of another user. */
+/** git refuses repositories of other users. */
 const own = (path: string): void => {
   if (statSync(path).uid !== process.geteuid?.()) throw new Doubt(`${path} belongs to another user`);
 };
 
-/** One of git's own files, never waited for. `path`: below a folder whose path is canonical. Undefined where none is. A link
- *  on the way is a doubt, wherever it leads: also among git's own files one may say what another must not. */
+/** Reads one of git's own files without ever waiting. `path`: below a folder whose path is canonical. Undefined if there is
+ *  none. A link on the path is a doubt, wherever it leads: even among git's own files, one may say what another must not. */
 export const readGitFile = (path: string, mostBytes: number, budget?: ReadBudget): Buffer | undefined => {
   const facts = look(path);
   if (facts === undefined) return undefined;
@@ -124,6 +124,6 @@ export const readGitFile = (path: string, mostBytes: number, budget?: ReadBudget
   return file;
 };
 
-/** What a link says, where it is one. */
+/** The text of a link, if it is one. */
 export const linkText = (path: string): string | undefined =>
   look(path)?.isSymbolicLink() ? readlinkSync(path) : undefined;

@@ -1,8 +1,8 @@
-/** The index of a repository, read strictly and written anew.
- *  Invariant: git reads lengths, padding and checksum that we wrote, and names, kinds, flags and numbers that were
- *  understood; so it finds just the entries that we found. Every name is a path inside the work tree, written the one way
- *  that attributes know. Facts about files are kept, so that git finds unchanged files without reading them; no extension
- *  is handed on. An entry for another repository is marked as unchanged, so that git never opens that repository.
+/** The index of a repository, parsed strictly and rewritten.
+ *  Invariant: git reads lengths, padding and checksum that we wrote, and names, kinds, flags and ids that were understood, so it finds
+ *  exactly the entries that we found. Every name is a path inside the work tree, in the one form that attributes match. File stats
+ *  are kept, so that git recognizes unchanged files without reading them; no extension is passed on. An entry for another
+ *  repository is marked as unchanged, so that git never opens that repository.
  *  Elsewhere: what the names lead to on the disk (tracked.ts). */
 
 import { createHash } from "node:crypto";
@@ -10,7 +10,7 @@ import { Doubt } from "./checkout.ts";
 import type { ReadBudget } from "./read-budget.ts";
 
 export type IndexCopy = {
-  /** The file for git. Made when it is asked for. */
+  /** The file for git, built on demand. */
   readonly bytes: () => Buffer;
   /** As latin1, byte by byte; each once. */
   readonly names: readonly string[];
@@ -38,7 +38,7 @@ const KNOWN_MORE = 0x6000;
 const FACTS = 40;
 const MODE_AT = 24;
 
-/** More than any work tree that is looked at in one go: nothing else happens in this process meanwhile. */
+/** More than any work tree has; parsing blocks this process. */
 const MOST_ENTRIES = 200_000;
 const LONGEST_NAME = 4_096;
 const MOST_NAME_BYTES = 64_000_000;
@@ -168,7 +168,7 @@ const readVarint = (index: Buffer, from: number): { readonly value: number; read
   return { value, end: at };
 };
 
-/** An extension that begins with a small letter changes what the entries mean. */
+/** An extension that starts with a lower-case letter changes the meaning of the entries. */
 const checkExtensions = (index: Buffer, from: number, last: number): void => {
   for (let at = from; at < last; ) {
     const kind = index.toString("latin1", at, at + 4);
@@ -179,9 +179,9 @@ const checkExtensions = (index: Buffer, from: number, last: number): void => {
   }
 };
 
-/** A part that is empty, a step, or git's own folder, also as file systems without cases or with short names know it. */
+/** A part that is empty, `.`, `..`, or git's own folder, also on file systems that ignore case or use short names. */
 const NO_PATH = /(?:^|\/)(?:\.{0,2}|\.git|git~\d+)(?:\/|$)/i;
-/** Characters that a file system of macOS leaves out of names. */
+/** Characters that macOS file systems ignore in names. */
 const LEFT_OUT = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 
 const isCanonical = (name: string): boolean =>

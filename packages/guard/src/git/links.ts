@@ -1,8 +1,8 @@
-/** Folders of objects, of which git reads the real ones.
- *  Invariant: in what git opens there are plain files and folders only, no link and no pipe; lists in it that git would
- *  quote in complaints have the form that git writes. Folders that it takes objects from beside its own are found here and
- *  handed on by us, so that git follows no such list itself. What has too many names to look at is a reason to ask.
- *  Elsewhere: all other files of git, of which it sees copies only (view.ts). */
+/** Object folders, which git reads in place.
+ *  Invariant: what git opens there are regular files and folders only, no links and no pipes; lists that git would quote in errors
+ *  have the form that git writes. Alternate object folders are found here and passed on by us, so that git follows no such list
+ *  itself. A folder with too many names to check is a reason to ask.
+ *  Elsewhere: all other files of git, of which it only sees copies (view.ts). */
 
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
@@ -10,21 +10,21 @@ import { listFolder, realPath, resolveName } from "../files/index.ts";
 import { Doubt, isFolder, readGitFile } from "./checkout.ts";
 import type { ReadBudget } from "./read-budget.ts";
 
-/** More than any repository that is looked after has. */
+/** More than any maintained repository has. */
 const MOST_NAMES = 50_000;
 /** Named by their content, and many before they are packed. */
 const MOST_OBJECTS = 500_000;
 
-/** Git goes no deeper. */
+/** git follows no deeper nesting. */
 const DEEPEST = 5;
 const MOST_FOLDERS = 20;
 
-/** The parts of a folder of objects that git opens; all other names in it are not looked at. */
+/** The parts of an object folder that git opens; other names in it are not checked. */
 const PART = /^(?:[0-9a-f]{2}|pack)$/;
 
 type Seen = { names: number; objects: number; readonly budget: ReadBudget };
 
-/** The repository's own folder of objects, then those that it takes objects from; canonical. */
+/** The repository's own object folder, then its alternates; canonical. */
 export const readObjects = (common: string, budget: ReadBudget): readonly string[] => {
   const found: string[] = [];
   const seen: Seen = { names: 0, objects: 0, budget };
@@ -70,7 +70,7 @@ const lookAt = (objects: string, seen: Seen): void => {
 };
 
 const noPlain = (path: string): Doubt =>
-  new Doubt(`git would read ${path}, which is a link, or no plain file, or in a form that is not known`);
+  new Doubt(`git would read ${path}, which is a link, or not a regular file, or has an unknown form`);
 
 const MOST_BYTES = 100_000;
 
@@ -95,17 +95,17 @@ const listed = (folder: string, seen: Seen, kind: "names" | "objects"): readonly
   seen[kind] += entries.length;
   seen.budget.names(entries.length, folder);
   if (seen.names > MOST_NAMES || seen.objects > MOST_OBJECTS)
-    throw new Doubt(`${folder} holds too many names to look at`);
+    throw new Doubt(`${folder} holds too many names to check`);
   return entries;
 };
 
-/** A folder that cannot be listed is a doubt: its files may be opened by name all the same. */
+/** A folder that cannot be listed is a doubt, because its files can still be opened by name. */
 const entriesOf = (folder: string, most: number): readonly Dirent[] => {
   try {
     return listFolder(folder, most);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw new Doubt(`${folder} cannot be looked at`);
+    throw new Doubt(`${folder} cannot be inspected`);
   }
 };

@@ -1,7 +1,7 @@
-/** Does a command name an object of git in a way that hides which file it was?
- *  Invariant: of the words that git takes for objects only three shapes pass: a commit, `COMMIT:PATH`, and `:PATH` of the
- *  index, with a path that holds no keys. Whatever else stands for a file, or for a folder that is compared or searched,
- *  is refused, and so is a question that git does not answer.
+/** Does a command name a git object in a way that hides which file it was?
+ *  Invariant: of the words that git takes as objects, only three forms pass: a commit, `COMMIT:PATH`, and `:PATH` of the index, with a
+ *  path that is not secret. Anything else that stands for a file, or for a folder that is compared or searched, is refused, and
+ *  so is a question that git does not answer.
  *  Elsewhere: paths as they are written (../bash), attributes by path (attributes.ts). */
 
 import { join, relative } from "node:path";
@@ -12,7 +12,7 @@ import type { GitInvocation } from "../rules/index.ts";
 import { askGit } from "./ask-git.ts";
 import type { View } from "./view.ts";
 
-/** They show the files of the folders that they are given; the others list names. */
+/** They show the files of their folder operands; the others list names. */
 const COMPARES: readonly string[] = [
   ...["diff", "diff-tree", "diff-index", "diff-files", "range-diff", "log", "whatchanged", "reflog", "stash"],
   ...["blame", "annotate"],
@@ -20,20 +20,20 @@ const COMPARES: readonly string[] = [
 
 const PRINTS: readonly string[] = [...COMPARES, "show", "cat-file", "grep"];
 
-/** The folder without files, which people compare with to see all of a commit. */
+/** The empty tree, which people compare with to see all of a commit. */
 const EMPTY =
   /^(?:4b825dc642cb6eb9a060e54bf8d69288fbee4904|6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321)$/i;
 
 type Asked = GitInvocation;
 
-/** Was one of these options given? As an option: the same word may be a pattern, a path or a value. */
+/** Whether one of these options was given as an option; the same word may be a pattern, a path or a value. */
 export const isGiven = ({ options }: Asked, ...names: readonly string[]): boolean =>
   options.some(({ name }) => names.includes(name));
 
-/** These have no paths behind `--`, or take objects there too. */
+/** These have no paths after `--`, or take objects there too. */
 const OBJECTS_TO_THE_END: readonly string[] = ["cat-file", "blame", "annotate", "stash"];
 
-/** The words that may be objects, values of options among them. Behind `--` stand paths, for most. */
+/** The words that may be objects, including values of options. For most subcommands, paths follow `--`. */
 const objectWords = (asked: Asked): readonly string[] => {
   const { verb, words, operands } = asked;
   if (verb === "grep") {
@@ -53,7 +53,7 @@ export const namesIn = (word: string): readonly string[] => {
   return [word, ...ends].map((name) => name.replace(/^\^/, "").replace(/\^(?:[!@]|-\d*)$/, ""));
 };
 
-/** Where git parts a revision from its path: at the first colon outside of braces. */
+/** Where git separates a revision from its path: at the first colon outside of braces. */
 const colonIn = (name: string): number => {
   let depth = 0;
   for (let at = 0; at < name.length; at += 1) {
@@ -85,7 +85,7 @@ const pathIn = (name: string): string | undefined => {
 };
 
 const UNANSWERED = {
-  problem: "git does not tell what the command names; name a commit and a path: git show HEAD:FILE",
+  problem: "git does not report what the command names; name a commit and a path: git show HEAD:FILE",
 };
 
 export const lookUp = async (names: readonly string[], view: View): Promise<readonly Named[] | typeof UNANSWERED> => {
@@ -123,7 +123,7 @@ const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }:
   if (path === undefined || DESCRIBED.test(name) || (!isIndex && revision !== "commit")) {
     const isFolder = type === "tree" || (type === "tag" && revision === "tree");
     if (!isFolder || path !== undefined)
-      return `git ${verb} ${name}: which file this was is not known; name it: git show HEAD:FILE`;
+      return `git ${verb} ${name}: its path is unknown; name the file: git show HEAD:FILE`;
     return EMPTY.test(name) || verb === "show" || verb === "cat-file" ? undefined : folderProblem(verb, name);
   }
   const { top } = view;
@@ -136,14 +136,14 @@ const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }:
     leadsToSecrets(relative(top, place)) ||
     (place !== top && places.some((one) => judge.rules.inside(one) !== undefined));
   return COMPARES.includes(verb) && isUntold
-    ? `git ${verb} ${name}: some files below may not be shown, and without their folder they cannot be told; name commits: git diff HEAD~1 HEAD -- DIR`
+    ? `git ${verb} ${name}: some files below may not be shown, and without their folder they cannot be recognized; name commits: git diff HEAD~1 HEAD -- DIR`
     : undefined;
 };
 
 const folderProblem = (verb: string, name: string): string =>
   verb === "grep"
     ? `git grep ${name}: name a commit, and the folder after it: git grep TEXT HEAD -- DIR`
-    : `git ${verb} ${name}: where this folder was is not known; name commits: git diff HEAD~1 HEAD -- DIR`;
+    : `git ${verb} ${name}: the path of this folder is unknown; name commits: git diff HEAD~1 HEAD -- DIR`;
 
 /** The folder that a path of a commit counts from: where git runs for `./` and `../`, otherwise the top. */
 const baseOf = (path: string, folder: string, top: string): string => (/^\.\.?\//.test(path) ? folder : top);
@@ -181,7 +181,7 @@ export const objectProblem = async (
   if (!PRINTS.includes(verb)) return undefined;
   const everything = walksCommits(asked) ? undefined : asked.words.find((word) => EVERYTHING.test(word));
   if (everything !== undefined)
-    return { problem: `git ${verb} ${everything} may print files whose paths are not known; use git log -p` };
+    return { problem: `git ${verb} ${everything} may print files whose paths are unknown; use git log -p` };
   const here = realPath(view.folder);
   const file = namedFiles(asked)
     .map((name) => judge.problem(join(here, name)))
@@ -190,7 +190,7 @@ export const objectProblem = async (
   const objects = objectWords(asked);
   const broken = objects.find((word) => word.includes("\n"));
   if (broken !== undefined)
-    return { problem: `git ${verb}: ${JSON.stringify(broken)} holds a line break; leave it out` };
+    return { problem: `git ${verb}: ${JSON.stringify(broken)} contains a line break; leave it out` };
   const names = [...new Set(objects.flatMap(namesIn))].filter((name) => name !== "");
   const slow = names.find((name) => SEARCHES.test(name) && !SEARCHES_PLAINLY.test(name));
   if (slow !== undefined)

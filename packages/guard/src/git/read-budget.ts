@@ -1,7 +1,7 @@
-/** How much of repositories may be read in one go, while nothing else happens in this process?
- *  Invariant: one sum for all that is read: bytes, names and time. Beyond it, reading ends with a reason to ask. Time is
- *  that of the processor, so that a busy machine gives the same answers.
- *  Elsewhere: bounds for single files, which say what is too large to be real (records.ts, index-file.ts). */
+/** How much of repositories may be read at once, while this process is blocked?
+ *  Invariant: one budget for everything that is read: bytes, names and time. Beyond it, reading ends with a reason to ask. Time is CPU
+ *  time, so a busy machine gives the same answers.
+ *  Elsewhere: limits for single files, which tell what is too large to be real (records.ts, index-file.ts). */
 
 export type ReadLimits = {
   readonly bytes?: number; // default: 64,000,000
@@ -62,7 +62,7 @@ export class ReadBudget {
     this.#names -= count;
     this.#sinceLook += count;
     if (this.#sinceLook >= BETWEEN_LOOKS) this.#look();
-    if (this.#names < 0) throw new Doubt(`git would look at too many names; the last were in ${place}`);
+    if (this.#names < 0) throw new Doubt(`the repository has too many names to check; the last were in ${place}`);
     if (this.#milliseconds < 0) throw new Doubt(`reading the repository takes too long; the last read was ${place}`);
   }
 

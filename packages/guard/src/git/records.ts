@@ -1,8 +1,8 @@
-/** What a repository keeps beside objects, index and settings: its refs, reflogs, and operations in progress.
- *  Invariant: a name is handed on only if git would take it for one, a value only if it is a number or another ref; what
- *  holds neither is a reason to ask, and so is a link. Lines of reflogs that have another form are left out, as git passes
- *  over them; steps of operations and patterns are lines of text.
- *  Elsewhere: where the files lie (checkout.ts), writing them down again (view.ts). */
+/** What does a repository keep besides objects, index and settings? Refs, reflogs, and operations in progress.
+ *  Invariant: a name is passed on only if git accepts it as one, a value only if it is an object id or another ref. Anything else is a
+ *  reason to ask, and so is a link. Lines of reflogs in another form are dropped, as git ignores them; steps of operations and
+ *  patterns are lines of text.
+ *  Elsewhere: where the files are (checkout.ts), writing them again (view.ts). */
 
 import type { Dirent } from "node:fs";
 import { join } from "node:path";

@@ -1,7 +1,6 @@
-/** A repository, read whole and understood.
+/** A repository, read completely and understood.
  *  Invariant: nothing is written and git is not started; what is not understood is a reason to ask.
- *  Elsewhere: finding it (checkout.ts), its parts (settings.ts, index-file.ts, records.ts), what git gets to
- *  see of it (view.ts). */
+ *  Elsewhere: finding it (checkout.ts), its parts (settings.ts, index-file.ts, records.ts), what git gets to see of it (view.ts). */
 
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -18,7 +17,7 @@ import { checkTracked } from "./tracked.ts";
 export type ReadRepository = {
   readonly checkout: Checkout;
   readonly settings: readonly Setting[];
-  /** It says of itself that it has no files beside it. */
+  /** It declares itself bare. */
   readonly isBare: boolean;
   readonly index: IndexCopy | undefined;
   /** Seconds. What git finds unchanged depends on it. */
@@ -46,7 +45,7 @@ export type WantedParts = {
   readonly budget?: ReadBudget;
 };
 
-/** Read whole, and nothing of it written anywhere. Undefined where there is no repository. */
+/** Reads the repository without writing anything. Undefined if there is none. */
 export const readRepository = (folder: string, wanted: WantedParts = {}): ReadRepository | undefined => {
   const { budget = new ReadBudget() } = wanted;
   return budget.timed(() => readWithin(folder, { ...wanted, budget }));
@@ -55,7 +54,7 @@ export const readRepository = (folder: string, wanted: WantedParts = {}): ReadRe
 type BoundedParts = WantedParts & { readonly budget: ReadBudget };
 
 const readWithin = (folder: string, { logs = false, tracked, budget }: BoundedParts): ReadRepository | undefined => {
-  if (!isFolder(folder)) return undefined; // git says so itself
+  if (!isFolder(folder)) return undefined; // git reports that itself
   const located = locate(folder);
   if (located.kind === "none") return undefined;
   const { checkout } = located;
@@ -71,7 +70,7 @@ const readWithin = (folder: string, { logs = false, tracked, budget }: BoundedPa
     throw new Doubt(configured("core.worktree"));
   const { top, git, common } = checkout;
   if (!elsewhere && git === common && !git.startsWith(`${top}/`))
-    throw new Doubt(`${git} does not say that it belongs to ${top} (core.worktree)`);
+    throw new Doubt(`${git} does not declare ${top} as its work tree (core.worktree)`);
   const bare = lastOf(settings, "core.bare");
   const isBare = !elsewhere && checkout.git === checkout.common && bare !== undefined && isTrue(bare.value);
   const format = lastOf(settings, "extensions.objectformat")?.value === "sha256" ? "sha256" : "sha1";
@@ -103,7 +102,7 @@ const othersOf = ({ top, git, common }: Checkout, objects: readonly string[]): r
 
 export const isDoubt = (value: unknown): value is Doubt => value instanceof Doubt;
 
-/** What the system does not let us read is doubtful too. */
+/** What the system does not let us read is a doubt, too. */
 export const orDoubt = <T>(read: () => T): T | Doubt => {
   try {
     return read();
@@ -187,7 +186,7 @@ const isHazard = (setting: Setting): boolean => {
 
 export const configured = (key: string): string => `the repository configures ${key}, which git could act on`;
 
-/** The first that is a reason to ask, in words. */
+/** The first setting that is a reason to ask, as a message. */
 export const settingsProblem = (settings: readonly Setting[]): string | undefined => {
   const found = settings.find(isHazard);
   return found && configured(nameOf(found));

@@ -1,8 +1,7 @@
-/** A repository's settings, read by ourselves.
- *  Invariant: the syntax is git's, and what git would stop at is a reason to ask; an include is never followed. What is
- *  handed on to git is an allow-list of keys, each with the form that its value must have; nothing in it names a program
- *  or a file.
- *  Elsewhere: settings without which git's answers would be others (repository.ts). */
+/** A repository's settings, parsed by ourselves.
+ *  Invariant: the syntax is git's, and what git would reject is a reason to ask; an include is never followed. What is passed on to git
+ *  is an allow-list of keys, each with the form that its value must have; nothing in it names a program or a file.
+ *  Elsewhere: settings without which git's answers would differ (repository.ts). */
 
 import { join } from "node:path";
 import { type Checkout, Doubt, readGitFile } from "./checkout.ts";

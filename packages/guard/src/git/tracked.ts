@@ -1,6 +1,5 @@
 /** Where do the names of an index lead on the disk?
- *  Invariant: git follows no link out of the work tree, and opens no repository that stands in the place of a tracked
- *  file: either is a reason to ask.
+ *  Invariant: git follows no link out of the work tree, and opens no repository in place of a tracked file: either is a reason to ask.
  *  Elsewhere: the names themselves (index-file.ts). */
 
 import { existsSync } from "node:fs";

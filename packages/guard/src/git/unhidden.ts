@@ -1,6 +1,6 @@
-/** Where would git show a file under a name that it had before, without asking the attributes of that name?
- *  Invariant: git looks for no renames where it compares a merge with all its parents at once, nor in a history of lines:
- *  there it asks for the attributes of the new name, or of none. Everywhere else it asks for those of both.
+/** When would git show a file under an earlier name, without checking the attributes of that name?
+ *  Invariant: git looks for no renames where it compares a merge with all its parents at once, nor in a line history: there it checks the
+ *  attributes of the new name, or of none. Everywhere else it checks those of both.
  *  Elsewhere: attributes (attributes.ts). */
 
 import type { GitInvocation } from "../rules/index.ts";
@@ -36,7 +36,7 @@ const countsOnly = ({ options }: GitInvocation): boolean =>
 /** May stand for any number of commits: ranges, parents, a search for a message. */
 const ANY_COMMITS = /\.\.|^\^|\^[@-]|^:\//;
 
-/** Does the command show a merge unasked? */
+/** Whether the command shows a merge by default. */
 const showsMerge = async ({ verb, words, operands }: GitInvocation, view: View): Promise<boolean> => {
   const end = words.indexOf("--"); // never a value
   const named = operands
@@ -96,5 +96,7 @@ export const remoteProblem = (asked: GitInvocation, view: View): { readonly prob
     return verb === "remote" ? /^(?:remote|url)\./.test(name) : sections.includes(name.slice(0, name.indexOf(".")));
   };
   const found = view.repository?.settings.find((setting) => isPrinted(setting) && holdsPassword(setting));
-  return found && { problem: `${nameOf(found)} may hold a password; ask for it, or list names: git remote` };
+  return (
+    found && { problem: `${nameOf(found)} may contain a password, so it needs approval; list names only: git remote` }
+  );
 };

@@ -1,9 +1,8 @@
 /** A private folder that git reads in place of the repository's own `.git`.
- *  Invariant: git never opens the repository's `.git`, but for its objects. The view holds only what was read as a plain
- *  file and understood, in words of our own; the attributes in it hide files that may contain secrets, and outrank every attribute of the
- *  repository. It is readable by its owner only, made anew for each pipe, and removed at its end.
- *  Elsewhere: reading the repository (repository.ts), its folder of objects (links.ts), questions about git's own
- *  paths (answers.ts). */
+ *  Invariant: git never opens the repository's `.git`, except for its objects. The view contains only what was read from regular files
+ *  and understood, rewritten by us; its attributes hide files that may contain secrets, and override every attribute of the
+ *  repository. It is readable by its owner only, created for each pipe, and removed afterwards.
+ *  Elsewhere: reading the repository (repository.ts), its object folder (links.ts), questions about git's own paths (answers.ts). */
 
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,13 +18,13 @@ import { otherWorktrees } from "./worktrees.ts";
 
 export type ViewProblem = { readonly problem: string };
 
-/** Why git may not look at the repository of a folder unasked. `budget`: for this one and others. */
+/** Why git may not read the repository of a folder without approval. `budget`: shared with others. */
 export const viewProblem = (folder: string, budget = new ReadBudget()): string | undefined => {
   const read = orDoubt(() => readRepository(folder, { budget }));
   return isDoubt(read) ? read.message : undefined;
 };
 
-/** What git must not show beside keys. */
+/** What git must not show, in addition to secrets. */
 export type Hidden = {
   /** Patterns from the top of a repository. */
   readonly withheld: readonly string[];
@@ -33,7 +32,7 @@ export type Hidden = {
   readonly below: (top: string) => readonly string[];
 };
 
-/** Views of the repositories that one pipe looks at. */
+/** Views of the repositories that one pipe reads. */
 export class GitViews {
   readonly #hidden: Hidden;
   /** Ends what git is asked beforehand. */
@@ -53,7 +52,7 @@ export class GitViews {
     return attributesFor([...new Set([...withheld, ...tops.flatMap(below)])]);
   }
 
-  /** Made when it is first asked for: most pipes have no git in them. */
+  /** Created on first use, because most pipes do not run git. */
   #made(): string {
     this.#folder ??= realPath(makeSomewhere([tmpdir(), "/tmp", "/var/tmp"]));
     return this.#folder;
@@ -83,7 +82,7 @@ export class GitViews {
       const hiding = this.#hiding(repository && [repository.checkout.top, ...repository.others]);
       const signal = this.#signal;
       const view = new View({ folder, place, hiding, ...(signal ? { signal } : {}) }, repository);
-      view.variables(); // what cannot be written is told now
+      view.variables(); // reports now what cannot be written
       return view;
     });
     const view = isDoubt(made) ? { problem: made.message } : made;

@@ -1,6 +1,5 @@
 /** The worktrees of a repository.
- *  Invariant: every file that is told from was read as a plain file and has the form that git writes; otherwise it is a
- *  reason to ask.
+ *  Invariant: every file that is used was read as a regular file and has the form that git writes; otherwise it is a reason to ask.
  *  Elsewhere: `git worktree list` (answers.ts). */
 
 import { dirname, join } from "node:path";

@@ -1,7 +1,7 @@
 /** Did a run that may write in one folder change anything outside it, by whatever route?
- *  Invariant: judged by what stands on the disk before and after, never by what was asked for: a denied attempt is no
- *  breach, a change nobody asked for is one. What cannot be watched is said before the run, not after.
- *  Elsewhere: recording a tree (tree-record.ts), putting things back (revert.ts), denying calls (../rules). */
+ *  Invariant: judged by what is on the disk before and after, never by what was requested: a denied attempt is not a breach, a change
+ *  that nobody requested is one. What cannot be watched is reported before the run, not after.
+ *  Elsewhere: recording a tree (tree-record.ts), restoring it (revert.ts), denying calls (../rules). */
 
 import type { BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";

@@ -1,6 +1,6 @@
-/** What a file says after an edit by its text.
- *  Invariant: pure; the old text must stand there exactly once unless all of it is meant; `$` in the new text is a dollar.
- *  Takes time in proportion to both texts, whatever they contain.
+/** What does a file contain after an edit by its text?
+ *  Invariant: pure. The old text must occur exactly once unless all occurrences are meant; `$` in the new text is a dollar sign. Takes
+ *  time proportional to both texts, whatever they contain.
  *  Elsewhere: reading and writing the file (../files). */
 
 import type { Refused } from "../paths/index.ts";

@@ -1,7 +1,7 @@
-/** The names that xargs would read from a text, and what it is then run with.
- *  Invariant: read exactly as GNU xargs reads (blanks, quotes and backslashes, lines for -I, signs for -0 and -d); what it
- *  really gets is the same names with a zero after each, so no other xargs can read them otherwise. Pure, linear.
- *  Elsewhere: options as single words (../bash/programs/xargs.ts), looking at the names (run-pipe.ts). */
+/** The names that xargs would read from a text, and the arguments it then runs with.
+ *  Invariant: read exactly as GNU xargs reads them (blanks, quotes and backslashes, lines for -I, delimiters for -0 and -d). xargs then
+ *  gets the same names with a zero after each, so no other xargs can read them differently. Pure, linear.
+ *  Elsewhere: options as single words (../bash/programs/xargs.ts), checking the names (run-pipe.ts). */
 
 import { innerProgramIndex, type PlanWord } from "../rules/index.ts";
 

@@ -1,6 +1,6 @@
 /** A call of a file tool under the memory filter: may it run, and what does it do?
- *  Invariant: the filter judges the text of the path, the root judges what stands on the disk at the moment of use; both
- *  must say yes, and the path goes through one reading of the arguments for both.
+ *  Invariant: the filter judges the text of the path, the root judges what is on the disk at the moment of use; both must agree, and both
+ *  get the path from the same parsed arguments.
  *  Elsewhere: the filter and the arguments (../rules), holding files (../files). */
 
 import { setImmediate } from "node:timers/promises";

@@ -1,6 +1,6 @@
-/** Asking about many names, one after another, while other work goes on.
- *  Invariant: the event loop gets a turn every few milliseconds; what was ended asks no further.
- *  Elsewhere: what is asked (render-pipe.ts, run-pipe.ts, patterns.ts, and the tools of the runtime). */
+/** Checks many names one after another while other work continues.
+ *  Invariant: the event loop gets a turn after every few hundred names; after an abort, no more names are checked.
+ *  Elsewhere: what is checked (render-pipe.ts, run-pipe.ts). */
 
 import { setImmediate as turn } from "node:timers/promises";
 

@@ -1,7 +1,7 @@
-/** What stands where something is about to be put back, kept first.
- *  Invariant: read from held folders and never through a link; a copy replaces nothing, and its name is plain and short
- *  whatever the file is called.
- *  Elsewhere: finding differences (audit.ts), putting things back (revert.ts). */
+/** Keeps a copy of what is about to be overwritten by a restore.
+ *  Invariant: read from held folders and never through a link. A copy replaces nothing, and its name is plain and short, whatever the file
+ *  is called.
+ *  Elsewhere: finding differences (audit.ts), restoring (revert.ts). */
 
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";

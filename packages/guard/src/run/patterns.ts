@@ -1,6 +1,7 @@
-/** File names that a pattern stands for, found by us and not by a shell.
- *  Invariant: as bash does without options (hidden names only where the pattern says so, sorted, the pattern itself when
- *  nothing matches), but a name can never become an option.  *  Elsewhere: which words are patterns (guard/bash), matching one name (../paths). */
+/** Expands file name patterns, without a shell.
+ *  Invariant: as bash does without options (hidden names only if the pattern says so, sorted, the pattern itself if nothing matches), but
+ *  a name can never become an option.
+ *  Elsewhere: which words are patterns (../bash), matching one name (../paths). */
 
 import { lstatSync, readdirSync, statSync } from "node:fs";
 import { resolveName } from "../files/index.ts";
@@ -68,7 +69,8 @@ export const expandPattern = async (
       const names =
         typeof signs === "string" ? [signs] : await namesIn(resolveName(folder, before), signs, /^\\?\./.test(part));
       for (const name of names) below.push(under(name));
-      if (below.length > MOST_NAMES) throw new RangeError(`the pattern stands for more than ${MOST_NAMES} names`);
+      if (below.length > MOST_NAMES)
+        throw new RangeError(`the pattern matches more than ${MOST_NAMES} names`);
     }
     found = below;
   }

@@ -1,7 +1,7 @@
-/** The second layer under read-only plans: a cell in which nothing can be written, sent or learned of other programs.
- *  Invariant: tried before it is promised; where it is required and not to be had, nothing runs. What a plan may do was
- *  decided before; the cell is for what nobody thought of. Files that may contain secrets are empty in it.
- *  Elsewhere: the first layer (../bash), the cell of approved commands (sandbox.ts). */
+/** The second layer under read-only plans: a read-only sandbox in which nothing can be written, sent, or learned about other programs.
+ *  Invariant: it is tried before it is promised; if it is required and unavailable, nothing runs. What a plan may do was decided before;
+ *  the sandbox is for what nobody thought of. Files that may contain secrets are empty in it.
+ *  Elsewhere: the first layer (../bash), the sandbox of approved commands (sandbox.ts). */
 
 import { lstatSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";

@@ -1,6 +1,6 @@
-/** One pipe of a plan as canonical bash, with every name in it looked at once more.
- *  Invariant: the script holds only pipes and fixed redirections, the words stand beside it; a name that leads to keys or
- *  to what is not a regular file is not handed to a program that prints contents.
+/** One pipe of a plan as canonical bash, with every name in it checked once more.
+ *  Invariant: the script contains only pipes and fixed redirections; the words are passed separately. A name that leads to secrets or to a
+ *  special file is not passed to a program that prints contents.
  *  Elsewhere: judging names as they are written (../bash), running (run-pipe.ts). */
 
 import { realpathSync, statSync } from "node:fs";
@@ -101,7 +101,8 @@ export const renderPipe = async (commands: readonly PlanCommand[], place: Render
     // After the names: what may not be read is said so, whether or not the program is there.
     const program = findProgram(stands);
     if (program === undefined) return { problem: `${stands}: not found in system folders` };
-    if (all.length + words.length > MOST_WORDS) return { problem: `${command.program}: too many names to leave out` };
+    if (all.length + words.length > MOST_WORDS)
+      return { problem: `${command.program}: too many names to exclude; search a smaller folder` };
     const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
     const redirects = command.redirects.map((to) => renderRedirect(to, place.home)).join("");
     // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.
@@ -163,7 +164,7 @@ const expandAll = async (
       if (starts.includes(word)) for (const at of found.keys()) operands.add(words.length + at);
       words.push(...found);
       names.push(...found);
-      if (words.length > MOST_WORDS) return { problem: `${program}: too many names; use find` };
+      if (words.length > MOST_WORDS) return { problem: `${program}: the patterns match too many names; use find` };
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       return { problem: `${program}: ${error.message}; use find` };

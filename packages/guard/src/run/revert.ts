@@ -1,6 +1,7 @@
-/** How does a tree become again what it was?
- *  Invariant: everything is done from held folders without following links, what is new is taken away before what was
- *  there is put back, rights that keep us out are opened first, and rights and times of folders come last; each difference ends as reverted or with the reason why not.
+/** Restores a tree to what it was.
+ *  Invariant: everything is done from held folders without following links. New files are removed before old ones are restored,
+ *  permissions that keep us out are opened first, and permissions and times of folders come last. Each difference ends as reverted
+ *  or with the reason why not.
  *  Elsewhere: finding differences (audit.ts), what was recorded (tree-record.ts). */
 
 import { type BigIntStats, constants } from "node:fs";

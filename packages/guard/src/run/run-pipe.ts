@@ -1,7 +1,7 @@
 /** Runs one pipe of a plan.
- *  Invariant: one process group, ended as a whole; no standard input but names that were looked at first; what xargs
- *  would read is read here, so that no name reaches a reader unseen.
- *  Elsewhere: words and names (render-pipe.ts), order of pipes (run-plan.ts), the cell (plan-cell.ts). */
+ *  Invariant: one process group, ended as a whole; no standard input except for names that were checked first. What xargs would read is
+ *  read here, so that no name reaches a program unchecked.
+ *  Elsewhere: words and names (render-pipe.ts), order of pipes (run-plan.ts), the read-only sandbox (plan-cell.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
@@ -66,7 +66,7 @@ export type PipeRun = PipeAround & {
 
 export type PipeEnd = { readonly exitCode: number; readonly refused?: string };
 
-/** Runs up to each xargs first, looks at the names that came out, and goes on with them. */
+/** Runs the pipe up to each xargs first, checks the names that came out, and continues with them. */
 export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, names?: string): Promise<PipeEnd> => {
   const at = commands.findIndex(({ program }, index) => program === "xargs" && index > 0);
   if (at < 0) return runRendered(commands, run, names);
@@ -96,7 +96,7 @@ export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, na
   return after.length === 0 && end.exitCode === 0 ? { ...end, exitCode: 1 } : end;
 };
 
-/** Names of files that rules name are left out, as a search leaves them out. */
+/** Drops files that rules name, as a search does. */
 const withoutRuled = async (fed: FedNames, { cwd, judge, signal }: PipeRun): Promise<FedNames> => {
   const [program, ...words] = fed.inner;
   const { rules } = judge;
@@ -125,7 +125,7 @@ const innerOf = ({ args }: PlanCommand): string => args[innerProgramIndex(args)]
 
 const MOST_PUT = 100_000;
 
-/** Words that some programs take for something else than a file. */
+/** Words that some programs take for something other than a file. */
 const TAKEN_OTHERWISE: Readonly<Record<string, RegExp>> = {
   ...Object.fromEntries(["awk", "gawk", "mawk"].map((name) => [name, /^[A-Za-z_]\w*=|^\/inet/])),
   tail: /^\+\d*[bcl]?f?$/,
@@ -152,7 +152,7 @@ const lookAtFed = async ({ names, inner: [program, ...words], place }: FedNames,
   // A name that begins with a dash would be an option to whoever gets it.
   const odd = [...files, ...looked].find((word) => word.startsWith("-") || TAKEN_OTHERWISE[inner]?.test(word));
   if (odd !== undefined)
-    return { files, problem: `${inner} would take ${odd} for an option; list names with ./ before them` };
+    return { files, problem: `${inner} would mistake ${odd} for an option; list names with ./ before them` };
   const huge = looked.map((word) => repetitionProblem(inner, word)).find((problem) => problem !== undefined);
   const problem =
     huge ??
@@ -192,14 +192,14 @@ const FILTERS: readonly string[] = [
   ...["head", "tail", "sort", "uniq", "wc", "cut", "tr", "awk", "sed", "grep", "egrep", "column", "nl", "tac"],
 ];
 
-/** Could a part of this plan run outside the cell? Asked without the files that are there. */
+/** Whether a part of this plan could run outside the read-only sandbox, whatever files exist. */
 export const leavesCell = (steps: readonly PlanStep[]): boolean =>
   steps.some(({ run }) => {
     if (run.kind === "group") return leavesCell(run.steps);
     return run.kind === "pipe" && run.commands.slice(0, 1).some(({ program }) => ABOUT_THE_SYSTEM.includes(program));
   });
 
-/** Only then does a pipe run outside the cell: nothing in it reads a file. */
+/** A pipe runs outside the read-only sandbox only if nothing in it reads a file. */
 const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolean =>
   commands.every(({ program, args, redirects }, at) => {
     if (redirects.some(({ kind }) => kind === "input")) return false;

@@ -1,8 +1,7 @@
 /** Runs a read-only plan: what was parsed, never the text.
- *  Invariant: every word reaches a program as it stands in the plan; programs come from system folders, in a clean
- *  environment, without standard input; the whole process group ends with the plan, and so does what it may print.
- *  Elsewhere: making plans (guard/bash), one pipe of a plan (run-pipe.ts), commands that needed approval (a real bash,
- *  with the tools). */
+ *  Invariant: every word reaches a program as it is in the plan. Programs come from system folders, with a clean environment and without
+ *  standard input. The whole process group ends with the plan, and its output is limited.
+ *  Elsewhere: making plans (../bash), one pipe of a plan (run-pipe.ts), commands that needed approval (a real bash, with the tools). */
 
 import { statSync } from "node:fs";
 import { homedir } from "node:os";

@@ -1,7 +1,7 @@
-/** What bubblewrap is told, as arguments.
- *  Invariant: pure; everything is read-only, private or gone, then what may be written is opened, then what is protected
- *  is closed again, in this order, because a later mount stands over an earlier one.
- *  Elsewhere: which names there are on the disk and who may run without (sandbox.ts). */
+/** The arguments for bubblewrap.
+ *  Invariant: pure. Everything is read-only, private or absent; then what may be written is opened; then what is protected is closed
+ *  again, in this order, because a later mount covers an earlier one.
+ *  Elsewhere: which names exist on the disk and who may run without it (sandbox.ts). */
 
 export type SandboxMounts = {
   /** The bubblewrap program. */

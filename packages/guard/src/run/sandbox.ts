@@ -1,7 +1,7 @@
-/** The second layer under commands that run: does this system have it, and how is a command put into it?
- *  Invariant: a sandbox that is required and not there refuses; one that is there is tried before it is promised; what
- *  it leaves in the workspace is taken away when its last command has ended.
- *  Elsewhere: what bubblewrap is told (sandbox-argv.ts), which names are protected (../paths). */
+/** The second layer under approved commands: does this system have it, and how does a command run in it?
+ *  Invariant: a required sandbox that is unavailable refuses; an available one is tried before it is promised. What it leaves in the
+ *  workspace is removed when its last command has ended.
+ *  Elsewhere: the arguments for bubblewrap (sandbox-argv.ts), which names are protected (../paths). */
 
 import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";

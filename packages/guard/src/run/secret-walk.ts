@@ -1,7 +1,7 @@
-/** Which files that may contain secrets stand below some folders?
- *  Invariant: bounded, nearest first; links are not entered, but what they lead to is judged; what was not looked at is
- *  said, so that nobody takes it for harmless.
- *  Elsewhere: the names (../paths), leaving them out of a walk (walk-limits.ts), covering them in the cell (plan-cell.ts). */
+/** Which files below some folders may contain secrets?
+ *  Invariant: bounded, nearest first. Links are not entered, but their targets are judged. What was not searched is reported, so that
+ *  nobody takes it for harmless.
+ *  Elsewhere: the names (../paths), excluding them from a walk (walk-limits.ts), covering them in the read-only sandbox (plan-cell.ts). */
 
 import { type Dirent, realpathSync } from "node:fs";
 import { listFolder } from "../files/index.ts";

@@ -1,7 +1,7 @@
-/** What stands in a tree, as data: every name with its kind, bits, owner, times and, within bounds, its bytes.
- *  Invariant: links are recorded and never followed; names are bytes; the walk holds folders, so a swap meanwhile cannot
- *  lead it elsewhere. A second record sees everything the first one saw, whatever was added or closed to us since.
- *  Elsewhere: comparing two records (audit.ts), putting things back (revert.ts). */
+/** The contents of a tree as data: every name with its kind, permissions, owner, times and, within limits, its bytes.
+ *  Invariant: links are recorded and never followed; names are bytes. The walk holds folders, so a swap in the meantime cannot lead it
+ *  elsewhere. A second record sees everything the first one saw, whatever was added or closed to us since.
+ *  Elsewhere: comparing two records (audit.ts), restoring (revert.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
 import { open, readdir, readlink } from "node:fs/promises";

@@ -1,7 +1,7 @@
-/** Files that git and ripgrep open unasked: one that is a pipe or a device would keep them waiting, or reading, for ever,
- *  and one that is a link may lead to what must not be read.
- *  Invariant: only kinds are looked at, and nothing is opened; bounded, nearest first, so a pipe deep in a large tree may
- *  be missed: then the time limit of the run ends it.
+/** Files that git and ripgrep open on their own: a pipe or a device would make them wait or read forever, and a link may lead to what must
+ *  not be read.
+ *  Invariant: only file types are checked, and nothing is opened. Bounded, nearest first, so a pipe deep in a large tree may be missed;
+ *  then the time limit of the run ends it.
  *  Elsewhere: files that a command names (render-pipe.ts), git's own files (../git/view.ts). */
 
 import { type Dirent, lstatSync, realpathSync, statSync } from "node:fs";

@@ -1,8 +1,7 @@
-/** A walk through files' contents leaves out those that may contain secrets. Pure.
- *  Invariant: only what a program leaves out is added, and it stands last, where it counts over what was said before.
- *  Where the walk was looked through beforehand, just what was found is left out; else whatever a pattern can name.
- *  Elsewhere: where a walk may begin (../bash), names that are spelled out (render-pipe.ts), looking through it
- *  (secret-walk.ts). */
+/** Makes a walk through file contents skip files that may contain secrets. Pure.
+ *  Invariant: only exclusions are added, and they come last, where they override earlier words. If the walk was searched beforehand, exactly
+ *  what was found is excluded; otherwise everything that a pattern can name.
+ *  Elsewhere: where a walk may start (../bash), literal names (render-pipe.ts), searching it (secret-walk.ts). */
 
 import { basename, relative } from "node:path";
 import { caseInsensitive, isSecret, secretPatterns } from "../paths/index.ts";

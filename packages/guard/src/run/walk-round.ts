@@ -1,7 +1,7 @@
-/** grep leaves out folders by their last name alone; so where a rule names one of them, grep is given what stands beside it.
- *  Invariant: what is handed over are plain files and folders, never what a rule names nor a folder above it; where that
- *  would be too many words, or would change what grep prints, it is not done.
- *  Elsewhere: what rules name below a folder (walk-starts.ts), leaving out by name (walk-limits.ts). */
+/** grep excludes folders only by their last name. So if a rule names such a folder, grep gets its siblings instead.
+ *  Invariant: grep gets regular files and folders, never what a rule names nor a parent of it. If that would be too many words, or would
+ *  change what grep prints, it is not done.
+ *  Elsewhere: what rules name below a folder (walk-starts.ts), excluding by name (walk-limits.ts). */
 
 import type { Dirent } from "node:fs";
 import { listFolder } from "../files/index.ts";

@@ -1,7 +1,7 @@
-/** Where does a command that is about to run begin to walk, and what stands there that may contain secrets?
- *  Invariant: a program that reads folders without being told to counts as one that walks; what is looked through always
- *  includes the working directory, so that no word taken for a folder can stand in for it.
- *  Elsewhere: looking through folders (secret-walk.ts), leaving names out (walk-limits.ts). */
+/** Where does a command that is about to run start to walk, and which files there may contain secrets?
+ *  Invariant: a program that reads folders by default counts as one that walks. The working directory is always searched, so that no word
+ *  taken for a folder can replace it.
+ *  Elsewhere: searching folders (secret-walk.ts), excluding names (walk-limits.ts). */
 
 import { lstatSync, statSync } from "node:fs";
 import { basename, join, relative } from "node:path";
@@ -99,14 +99,14 @@ export const lookThrough = (
   const ruled = [...new Map([...found.filter(({ byRule }) => byRule), ...placed.found].map((one) => [one.path, one]))];
   const isHidden = !placed.isWhole || (!isWhole && starts.some(({ path }) => rules.isAnywhere(path)));
   if (isHidden || ruled.length > MOST_LEFT_OUT)
-    return { problem: "rules name files below, and there are too many to leave them out; search a smaller folder" };
+    return { problem: "rules name too many files below to exclude them; search a smaller folder" };
   const keys = found.filter(({ byRule }) => !byRule);
   const left = ruled.map(([, one]) => one);
   if (keys.length <= MOST_LEFT_OUT) return { ...walk, found: [...keys, ...left], isWhole };
   // No pattern names what holds keys only because of where it lies, as some settings in a home folder do.
   const unnamed = keys.filter(({ path }) => !isSecret(relative(walk.here.path, path)));
   if (unnamed.length > MOST_LEFT_OUT)
-    return { problem: "too many files below may contain secrets to leave them out; search a smaller folder" };
+    return { problem: "too many files below may contain secrets to exclude them; search a smaller folder" };
   return { ...walk, found: [...unnamed, ...left], isWhole: false };
 };
 
@@ -175,14 +175,14 @@ export const gitProblem = async (
 ): Promise<{ readonly problem: string } | undefined> => {
   const other = keysElsewhere(view, judge);
   if (other !== undefined)
-    return { problem: `git would show files of ${other}, which may contain secrets there; ask for it` };
+    return { problem: `git would show files of ${other}, which may contain secrets there, so it needs approval` };
   const index = searchesFiles(asked) ? view.repository?.index : undefined;
   const link = index && orDoubt(() => linkedFolder(view.top, index));
   if (isDoubt(link)) return { problem: link.message };
   if (link) return { problem: `git grep would read tracked files through ${link}, which is a link; add --cached` };
   const below = showsFiles(asked) ? await keyBelowTop(view, judge) : undefined;
   if (below !== undefined)
-    return { problem: `the repository keeps ${below}, which may contain secrets there; ask for it` };
+    return { problem: `the repository keeps ${below}, which may contain secrets there, so it needs approval` };
   if (asked.verb !== "diff" || !asked.operands.some(({ text }) => isFolder(resolveName(view.folder, text))))
     return undefined;
   const asIs = isGiven(asked, "no-index") || view.repository === undefined;

@@ -122,9 +122,9 @@ test("a name with quotes, blanks or a dash in it reaches a program whole or not 
   const { stdout, refused } = await runPlan(planOf("find names -name 'a*' | xargs cat"), { cwd: work, home });
   assert.deepEqual([stdout, refused], ["", undefined]);
   const dashed = pipe(["printf", "%s\\0", "-i", "plain.txt"], ["xargs", "-0", "sed", "1d"]);
-  assert.match((await runPlan(dashed, { cwd: work, home })).refused ?? "", /would take -i for an option/);
+  assert.match((await runPlan(dashed, { cwd: work, home })).refused ?? "", /would mistake -i for an option/);
   const assigned = pipe(["printf", "%s\\0", "FS=x"], ["xargs", "-0", "awk", "1"]);
-  assert.match((await runPlan(assigned, { cwd: work, home })).refused ?? "", /would take FS=x for an option/);
+  assert.match((await runPlan(assigned, { cwd: work, home })).refused ?? "", /would mistake FS=x for an option/);
 });
 
 test("a limit of time hides nothing from the checks, and ends what it limits", async () => {

@@ -166,7 +166,7 @@ test("a pattern that stands for too many names is refused in words", async () =>
   for (let index = 0; index < 101; index += 1) place.put(`work/many/${index}/x`);
   const result = await runPlan(planOf(`ls ${"many/*/../../".repeat(2)}many/*`), { cwd: place.work });
   assert.equal(result.exitCode, 127);
-  assert.match(result.stderr, /^ls: the pattern stands for more than 10000 names; use find\n$/);
+  assert.match(result.stderr, /^ls: the pattern matches more than 10000 names; use find\n$/);
 });
 
 test("links to their own folder do not multiply the names that patterns are compared with", async () => {
@@ -272,7 +272,7 @@ test("a command whose tests would be repeated without end is refused, not starte
   const text = `find . ${Array.from({ length: 90 }, () => "-exec grep foo {} +").join(" ")}`;
   for (let at = 0; at < 100; at += 1) writeFileSync(join(place.work, "src", `.env.${at}`), "");
   const { refused } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
-  assert.match(refused ?? "", /find: too many names to leave out/);
+  assert.match(refused ?? "", /find: too many names to exclude/);
 });
 
 test("git that is led to what is no folder says so itself", async () => {
