@@ -1,9 +1,10 @@
 /** What does each package export? Compares the exported names of its entries with the list in its api.txt.
  *  Invariant: names are read from emitted declarations, exactly as a user's compiler sees them.
- *  Elsewhere: building the declarations (tools.ts). */
+ *  Elsewhere: types that a signature names (importable.ts), building the declarations (tools.ts). */
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { findUnimportable } from "./importable.ts";
 import { blank, isFile, lineOf, type Problem, type Verdict } from "./source.ts";
 
 const HEADER = "# Exported names, by entry. After a meant change: npm run check -- --update-api";
@@ -32,6 +33,10 @@ export function checkApi(root: string, { update }: { readonly update: boolean })
     );
     files += entries.length;
     problems.push(...surfaces.flatMap((surface) => surface.problems));
+    const declared = entries.flatMap(([entry, target]) =>
+      typeof target === "string" ? [] : [{ name: manifest.name + entry.slice(1), path: join(folder, target.types) }],
+    );
+    if (!manifest.private) problems.push(...findUnimportable(root, declared));
     const text = `${HEADER}\n${surfaces.map((surface) => surface.text).join("")}`;
     const list = `${folder}/api.txt`;
     if (update) writeFileSync(join(root, list), text);

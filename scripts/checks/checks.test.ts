@@ -183,6 +183,27 @@ test("api: an entry that exports everything, or a default, is refused", async ()
   ]);
 });
 
+test("api: every type that a public signature names can be imported from an entry, under whatever name", async () => {
+  const files = wire({
+    "dist/index.d.ts": 'export { open, type Shown } from "./x.ts";\n',
+    "dist/internal.d.ts": 'export { type Known as Renamed, secret } from "./x.ts";\n',
+    "dist/x.d.ts": [
+      'import { type Elsewhere } from "./y.ts";',
+      'import { type Foreign } from "other";',
+      "type Hidden = string;",
+      "export type Known = Hidden;",
+      "export type Shown = { readonly known: Known; readonly foreign: Foreign; readonly self?: Shown };",
+      "export declare const open: (hidden: Hidden, elsewhere: Elsewhere) => Promise<Shown>;",
+      "export declare const secret: (hidden: Hidden) => void;",
+    ].join("\n"),
+    "dist/y.d.ts": "export type Elsewhere = number;\n",
+  });
+  assert.deepEqual(brief(await inFolder(files, (root) => checkApi(root, { update: true }))), [
+    "packages/wire/dist/x.d.ts open names Hidden, which no entry of its package exports",
+    "packages/wire/dist/x.d.ts open names Elsewhere, which no entry of its package exports",
+  ]);
+});
+
 test("links: targets, headings, lines and path spans must exist", async () => {
   const files = {
     "docs/a.md": [

@@ -1,5 +1,7 @@
 /** @prefork/guard/internal: what our other packages share with this one. No promise is made about these names. */
 
+export type { GitFolder, OwnProgram, PlanRule } from "./bash/index.ts";
+export type { FolderAccess, Kind } from "./files/index.ts";
 export {
   acquireLock,
   Folder,
@@ -16,6 +18,7 @@ export {
   thisProcess,
 } from "./files/index.ts";
 export { GitViews } from "./git/index.ts";
+export type { JsonObject } from "./json.ts";
 export {
   globMatcher,
   globProblem,
@@ -39,6 +42,15 @@ export {
   pinnedRipgrep,
   withoutProviderKeys,
 } from "./process/index.ts";
+export type {
+  NotesPlace,
+  PathPlace,
+  RuleForm,
+  RuleOptions,
+  RuleReading,
+  SuggestionPlace,
+  WorktreeRules,
+} from "./rules/index.ts";
 export {
   type ForkRules,
   inBoth,
@@ -54,6 +66,16 @@ export {
   type WrittenServers,
   writtenPattern,
 } from "./rules/index.ts";
+export type {
+  AroundCell,
+  Comparison,
+  Held,
+  Keep,
+  PutBack,
+  RecordedTree,
+  SandboxMounts,
+  WritableRoot,
+} from "./run/index.ts";
 export {
   type DatedBreach,
   type Entered,

@@ -1,7 +1,6 @@
 /** @prefork/runtime: what a program needs to run agents and their forks. */
 
 export {
-  ANTHROPIC_URL,
   anthropicEngine,
   type CompactionResult,
   type Engine,
@@ -11,18 +10,16 @@ export {
 } from "./agent/index.ts";
 export { type ForkHandle, type ForkOutcome, type MergeBackOptions, readReport } from "./children/index.ts";
 export type { Section } from "./context/index.ts";
-export type { CallFault, EventBody, ExchangeEnd, Level, NoteKind, RuntimeEvent, Todo } from "./events.ts";
+export type { CallFault, EventBody, ExchangeEnd, RuntimeEvent, Todo } from "./events.ts";
 export {
   type Extension,
   type ExtensionApi,
   type ExtensionFactory,
-  type FoundSkills,
   type McpOptions,
   mcp,
   readSkills,
   type ServerEntry,
   type Skill,
-  type SkillSources,
   skills,
 } from "./extensions/index.ts";
 export type { CacheSafeParams, ForkOptions, Observer } from "./fork/index.ts";
@@ -32,19 +29,15 @@ export type {
   Ask,
   CallVerdict,
   Clock,
-  DelegateMode,
   ForkLimits,
   HookedCall,
   Hooks,
   Ids,
-  PromptEnd,
   Question,
   Report,
   SessionControl,
   SpendLimits,
   Spent,
-  Subscription,
-  TailChoice,
   TaskEnd,
   TaskResult,
 } from "./ports.ts";
@@ -60,5 +53,5 @@ export {
   type SessionLimits,
   type SessionOptions,
 } from "./session/index.ts";
-export type { Task, TaskKind, TaskState } from "./tasks/index.ts";
+export type { Task, TaskState } from "./tasks/index.ts";
 export { builtInTools, defineTool, failed, type Tool, type ToolContext, type ToolOutput } from "./tools/index.ts";

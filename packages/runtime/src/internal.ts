@@ -1,7 +1,12 @@
 /** @prefork/runtime/internal: what our own command line shares with this package. No promise is made about these names. */
 
-export { toolEnvironment } from "./agent/index.ts";
+export type { LineageState, TurnLimits } from "./agent/index.ts";
+export { ANTHROPIC_URL, toolEnvironment } from "./agent/index.ts";
+export type { HandleParts, ReadReport } from "./children/index.ts";
+export type { Prompt } from "./context/index.ts";
+export type { EpochReason, JournalDamage, Level, NoteKind } from "./events.ts";
 export { levelOf } from "./events.ts";
+export type { FoundSkills, SkillSources } from "./extensions/index.ts";
 export {
   type ConfiguredServers,
   type Contribution,
@@ -24,7 +29,18 @@ export {
   type WrittenServer,
 } from "./extensions/index.ts";
 export { cacheKeyHash } from "./fork/index.ts";
+export type {
+  JournalFault,
+  JournalReading,
+  ListOptions,
+  ParentPointer,
+  ProblemKind,
+  Replayed,
+  StartedBy,
+  StoredEntry,
+} from "./journal/index.ts";
 export { REHEARSAL_SCHEME } from "./journal/index.ts";
+export type { SentRequest } from "./observe/index.ts";
 export type {
   Budget,
   ChildEnding,
@@ -33,14 +49,24 @@ export type {
   ChildParent,
   ChildPlan,
   ChildResult,
+  DelegateMode,
+  Delegation,
   ForkPlan,
+  Happened,
+  Hooked,
   HookNote,
   Isolation,
   Mail,
   OpenChild,
+  PromptEnd,
   Reservation,
   Shortage,
   Siblings,
+  Subscription,
+  TailChoice,
 } from "./ports.ts";
+export type { EndingReader, SessionParts } from "./session/index.ts";
 export { addressIn, requestStop } from "./session/index.ts";
+export type { TaskKind } from "./tasks/index.ts";
+export type { KeepStream, ReadState, Shells, TodoSlot, ToolFiles } from "./tools/index.ts";
 export { createRegistry, hasForkAncestor } from "./tools/index.ts";

@@ -291,7 +291,7 @@ export type HookNote = { readonly note: string };
 
 export type Hooked<T> = T | undefined | Promise<T | undefined>;
 
-type Happened<T extends EventBody["type"]> = Extract<EventBody, { readonly type: T }>;
+export type Happened<T extends EventBody["type"]> = Extract<EventBody, { readonly type: T }>;
 
 /** What an extension may do while a session runs. A hook has a time limit. One that throws, hangs or gives something odd is
  *  reported by an event, and the agent goes on; only `beforeCall` then denies its call. */

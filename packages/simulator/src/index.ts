@@ -5,9 +5,10 @@ export type { Billed } from "./bill.ts";
 export type { MissCause } from "./cache/index.ts";
 export { ManualClock, RunningClock, type SimClock } from "./clock.ts";
 export { SimulatorError } from "./errors.ts";
-export type { Fault } from "./faults.ts";
+export type { AnswerEncoding, Fault, FaultKind, NoAnswerForm, RetryAfterForm, UsageForm } from "./faults.ts";
 export type { LedgerRow, Outcome } from "./ledger.ts";
 export { loadScript } from "./load-script.ts";
+export type { Groups as RuleGroups } from "./rules/index.ts";
 export {
   type AcceptanceRules,
   type AutomaticRules,

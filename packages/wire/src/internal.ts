@@ -14,7 +14,11 @@ export {
   parseJson,
   skipSpace,
 } from "./json.ts";
+export type { EncodedSegment, Insertion, MarkerSite, OpenTail, PrefixOrigin, SegmentEncoder } from "./prefix/index.ts";
+export type { Assembly } from "./prepare.ts";
+export type { FailedResponse, ParserState, ReadableMoment, Step, StreamEnd } from "./protocols/index.ts";
 export { gptVersion, hasBreakpoints, plainChat } from "./protocols/index.ts";
 export { type FormatName, guessFormat, heldConversation } from "./recorded/index.ts";
+export type { Verbatim } from "./request.ts";
 export { SHORTEST_FIRST } from "./request.ts";
 export { decodeWhole, frameReader, openDecoder } from "./send/index.ts";

@@ -28,7 +28,7 @@ export type MediaSource =
   | { readonly kind: "text"; readonly text: string };
 
 /** The block as its provider encoded it; sent instead of our own encoding if present. */
-type Verbatim = { readonly raw?: RawJson };
+export type Verbatim = { readonly raw?: RawJson };
 
 export type TextBlock = Verbatim & {
   readonly type: "text";

@@ -84,7 +84,7 @@ export type WorktreeRecord = { readonly at: number } & (
   | { readonly kind: "not-removed"; readonly task: string; readonly reason: string }
 );
 
-type Creating = Extract<WorktreeRecord, { kind: "creating" }>;
+export type Creating = Extract<WorktreeRecord, { kind: "creating" }>;
 
 export type WorktreeState =
   | { readonly kind: "creating"; readonly by: LockHolder }

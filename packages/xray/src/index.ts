@@ -1,6 +1,14 @@
 /** @prefork/xray: why a request did not read what an earlier one had written to the cache, from recorded bodies of any
  *  agent. The entry `@prefork/xray/proxy` is a proxy that answers this for a running agent. */
 
+export type {
+  Changed as XrayChange,
+  Level as XrayLevel,
+  Parameter as XrayParameter,
+  Reading as XrayReading,
+  TrailOptions as XrayTrailOptions,
+  Volatile as XrayVolatileValue,
+} from "./compare/index.ts";
 export {
   type ChainRequest,
   diffRequests,

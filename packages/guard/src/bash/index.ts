@@ -1,9 +1,19 @@
 /** Bash commands: may they run without approval, and as which plan? */
 
+export type { OwnProgram } from "./classify.ts";
 export { type ClassifyOptions, classify, type Verdict, walkOf } from "./classify.ts";
 export { broadFolderProblem, findStarts, innerProgramIndex, LISTS_NAMES, PRINTS_WORDS } from "./indirect-reads.ts";
 export { opensNoFile } from "./no-files.ts";
 export { splitCommands } from "./parts.ts";
-export type { CommandPlan, PathPatternData, PlanCommand, PlanRedirect, PlanRule, PlanStep, PlanWord } from "./plan.ts";
+export type {
+  CommandPlan,
+  GitFolder,
+  PathPatternData,
+  PlanCommand,
+  PlanRedirect,
+  PlanRule,
+  PlanStep,
+  PlanWord,
+} from "./plan.ts";
 export { type GitInvocation, readGitInvocation, repetitionProblem } from "./programs/index.ts";
 export { gluedValues, normalizePath, pathProblem, specialFileProblem } from "./secrets.ts";

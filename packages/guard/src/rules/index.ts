@@ -53,6 +53,7 @@ export {
 export { memoryOnly } from "./memory-folder.ts";
 export { inBoth, movedPath, movedPolicy } from "./moved-policy.ts";
 export { type NotesPlace, notesFor } from "./notes.ts";
+export type { PathPlace } from "./path-rules.ts";
 export { type Move, type ReadRules, readRules, tighteningPattern, writtenPattern } from "./path-rules.ts";
 export {
   type Layer,
@@ -65,6 +66,7 @@ export {
   type SandboxMode,
   TIGHTENING,
 } from "./policy.ts";
+export type { RuleForm, RuleOptions, RuleReading } from "./rules.ts";
 export { parseRule, type Rule, type RuleList } from "./rules.ts";
 export {
   describeProblem,
@@ -77,4 +79,5 @@ export {
   settingsOfFlags,
 } from "./settings.ts";
 export { type ForkRules, settingsJsonSchema, type WorktreeRules, type WrittenServers } from "./settings-file.ts";
+export type { SuggestionPlace } from "./suggest.ts";
 export { suggestRule } from "./suggest.ts";

@@ -15,7 +15,7 @@ import { readShell, type ShellCommand, type ShellReading } from "./shell-words.t
 export type RuleList = "allow" | "ask" | "deny";
 export type PathTool = "Read" | "Edit" | "Write";
 
-type RuleForm =
+export type RuleForm =
   | { readonly kind: "tool"; readonly tool: string }
   | { readonly kind: "bash"; readonly pattern: BashPattern }
   | { readonly kind: "path"; readonly tool: PathTool; readonly pattern: PathPattern }

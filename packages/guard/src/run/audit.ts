@@ -104,7 +104,7 @@ const goneMs = (names: readonly Buffer[], now: TreeRecord, top: BigIntStats): nu
 const leftOutIn = (folder: Folder, { leaveOut }: WatchOptions): Pick<RecordBounds, "leaveOut"> =>
   leaveOut ? { leaveOut: (key) => leaveOut(join(folder.path.toString(), Buffer.from(key, "latin1").toString())) } : {};
 
-type Held = { readonly folder: Folder; readonly stats: BigIntStats };
+export type Held = { readonly folder: Folder; readonly stats: BigIntStats };
 
 const hold = async (path: string): Promise<Held> => {
   await using root = await openRoot(path);

@@ -71,7 +71,7 @@ const removePlaceholder = async (path: string, root: Root): Promise<void> => {
 const PLACEHOLDERS = new Placeholders();
 
 /** A folder that commands may write in, but for protected names. */
-type WritableRoot = { readonly root: Root; readonly whenMissing: readonly string[] };
+export type WritableRoot = { readonly root: Root; readonly whenMissing: readonly string[] };
 
 type Closed = { readonly ok: true; readonly readOnly: readonly string[]; readonly missing: readonly string[] };
 

@@ -1,6 +1,7 @@
 /** Child agents: asked for, placed, opened, run, reported and judged. */
 
 export { checkReport, readEditedFiles } from "./check-report.ts";
+export type { HandleParts } from "./handle.ts";
 export { ForkHandle, type ForkOutcome } from "./handle.ts";
 export { ChildLauncher, type ChildLauncherOptions } from "./launcher.ts";
 export { type ChildOrigin, LocalHost } from "./local-host.ts";

@@ -1,5 +1,6 @@
 /** What happened in a session, written before it has an effect: entries, writing, reading and replaying them. */
 
+export type { StartedBy } from "./entry.ts";
 export {
   ADDRESS_SLOT,
   type EpochEntry,
@@ -18,6 +19,7 @@ export {
   type StoredEntry,
   type WireEntry,
 } from "./entry.ts";
+export type { JournalFault } from "./errors.ts";
 export { JournalError } from "./errors.ts";
 export {
   addPictures,
@@ -41,8 +43,10 @@ export {
   type SessionReading,
   type SessionStore,
 } from "./open.ts";
+export type { JournalReading } from "./read.ts";
 export { readEntries } from "./read.ts";
 export { type OpenCall, type Replayed, replay } from "./replay.ts";
+export type { ListOptions } from "./sessions.ts";
 export {
   type DeleteOptions,
   deleteSession,

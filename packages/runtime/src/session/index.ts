@@ -1,9 +1,10 @@
 /** A session: everything composed. */
 
 export { requestStop } from "./background.ts";
-export type { EventReader } from "./event-hub.ts";
+export type { EndingReader, EventReader } from "./event-hub.ts";
 export { Exchange } from "./event-hub.ts";
 export type { ForkingOptions } from "./forking.ts";
 export { addressIn, createSession, resumeSession } from "./open.ts";
 export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
+export type { SessionParts } from "./session.ts";
 export { type PromptOptions, Session } from "./session.ts";

@@ -7,6 +7,7 @@ export type {
   AutomaticRules,
   CacheRules,
   EndingRules,
+  Groups,
   KeyParameter,
   Level,
   ModelRules,

@@ -167,7 +167,7 @@ export type ModelRules = {
 };
 
 /** Groups of fields that belong together. */
-type Groups = {
+export type Groups = {
   readonly endings: EndingRules;
   readonly automatic: AutomaticRules;
   readonly slots: SlotRules;

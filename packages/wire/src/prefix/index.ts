@@ -15,6 +15,7 @@ export {
   nextMarkers,
 } from "./markers.ts";
 export { FORK_PLACEHOLDER_RESULT, placeholderFor, withUniqueIds } from "./pairing.ts";
+export type { OpenTail } from "./prefix.ts";
 export {
   type Divergence,
   type EncodedSegment,

@@ -131,7 +131,7 @@ type PrefixState = {
 type CallIds = { readonly ids: readonly string[]; readonly before: CallIds | undefined };
 
 /** What an open last message still needs. */
-type OpenTail = Pick<PrefixState, "pending" | "close">;
+export type OpenTail = Pick<PrefixState, "pending" | "close">;
 
 export class FrozenPrefix {
   readonly #state: PrefixState;

@@ -7,7 +7,7 @@ import type { Ttl } from "@prefork/wire";
 import type { Parameter } from "./rules.ts";
 import type { Volatile } from "./volatile.ts";
 
-type Changed = { readonly from: string; readonly to: string };
+export type Changed = { readonly from: string; readonly to: string };
 
 export type XrayCause =
   /** It read everything that both have in common. `unless`: no provider counted the tokens, and the model may not cache

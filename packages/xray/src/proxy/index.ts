@@ -10,6 +10,7 @@ export type {
   LineageReport,
   Loss,
   MissReport,
+  Outcome as ProxyOutcome,
   Passed,
   ProxyEvent,
   ProxyReport,
