@@ -411,6 +411,18 @@ test("an extensions folder that is a link runs nothing, whatever else was truste
   }
 });
 
+test("a file that a rule denies does not come to the provider as a part of the conventions", async () => {
+  await using ground = await openGround();
+  ground.folder.put("work/AGENTS.md", "House rules. See @secrets/prod.txt and @docs/style.md");
+  ground.folder.put("work/secrets/prod.txt", "the password");
+  ground.folder.put("work/docs/style.md", "short lines");
+  await using session = await ground.open({ permissions: { deny: ["Read(./secrets/**)"], mode: "bypass" } });
+  await followed(session.prompt("hello"));
+  const sent = JSON.stringify(bodies(ground));
+  assert.match(sent, /House rules[\s\S]*short lines/);
+  assert.doesNotMatch(sent, /the password/);
+});
+
 // --- the law -----------------------------------------------------------------------------------------------------------
 
 const withoutMarkers = (value: unknown): string =>
