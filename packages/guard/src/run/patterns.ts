@@ -69,8 +69,7 @@ export const expandPattern = async (
       const names =
         typeof signs === "string" ? [signs] : await namesIn(resolveName(folder, before), signs, /^\\?\./.test(part));
       for (const name of names) below.push(under(name));
-      if (below.length > MOST_NAMES)
-        throw new RangeError(`the pattern matches more than ${MOST_NAMES} names`);
+      if (below.length > MOST_NAMES) throw new RangeError(`the pattern matches more than ${MOST_NAMES} names`);
     }
     found = below;
   }
