@@ -1,9 +1,7 @@
 /** Bash commands: may they run without approval, and as which plan? */
 
-export type { OwnProgram } from "./classify.ts";
-export { type ClassifyOptions, classify, type Verdict, walkOf } from "./classify.ts";
+export { type ClassifyOptions, classify, type OwnProgram, opensNoFile, type Verdict, walkOf } from "./classify.ts";
 export { broadFolderProblem, findStarts, innerProgramIndex, LISTS_NAMES, PRINTS_WORDS } from "./indirect-reads.ts";
-export { opensNoFile } from "./no-files.ts";
 export { splitCommands } from "./parts.ts";
 export type {
   CommandPlan,

@@ -1,5 +1,5 @@
 export { listFolder, readBounded, readPlainFile } from "./bounded.ts";
-export { Folder, type FolderAccess, isSame, SwappedError } from "./folder.ts";
+export { Folder, type FolderAccess, isSame, type Kind, kindOf, refusalOf, SwappedError } from "./folder.ts";
 export {
   acquireLock,
   firstLock,
@@ -12,7 +12,6 @@ export {
 } from "./lock.ts";
 export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState, tamperingRisk } from "./private-folder.ts";
 export { type PathJudge, pathJudge, realPath, resolvedPatterns, resolveName } from "./read-judge.ts";
-export { type Kind, kindOf, refusalOf } from "./reasons.ts";
 export { newDraftName, removeAbandonedDrafts } from "./replace.ts";
 export {
   type Entry,

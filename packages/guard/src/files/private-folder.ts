@@ -8,7 +8,7 @@ import { readFileSync, type Stats } from "node:fs";
 import { lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Refused } from "../paths/index.ts";
-import { refusalOf, refuse } from "./reasons.ts";
+import { refusalOf, refuse } from "./folder.ts";
 import { openRoot, type Root, type RootOptions } from "./root.ts";
 
 const currentUser = (): number => process.getuid?.() ?? -1;

@@ -16,8 +16,18 @@ import {
   repositoryMarks,
 } from "../paths/index.ts";
 import { readUpTo } from "./bounded.ts";
-import { Folder, type FolderAccess, isSame, SwappedError } from "./folder.ts";
-import { fileProblem, hardLinkProblem, type Kind, kindOf, refusalOf, refuse } from "./reasons.ts";
+import {
+  Folder,
+  type FolderAccess,
+  fileProblem,
+  hardLinkProblem,
+  isSame,
+  type Kind,
+  kindOf,
+  refusalOf,
+  refuse,
+  SwappedError,
+} from "./folder.ts";
 import { replaceFile, versionOf } from "./replace.ts";
 
 export type RootOptions = {

@@ -2,7 +2,7 @@
  *  Invariant: of the words that git takes as objects, only three forms pass: a commit, `COMMIT:PATH`, and `:PATH` of the index, with a
  *  path that is not secret. Anything else that stands for a file, or for a folder that is compared or searched, is refused, and
  *  so is a question that git does not answer.
- *  Elsewhere: paths as they are written (../bash), attributes by path (attributes.ts). */
+ *  Elsewhere: paths as they are written (../bash), attributes by path (view.ts). */
 
 import { join, relative } from "node:path";
 import type { PathJudge } from "../files/index.ts";

@@ -1,7 +1,7 @@
 /** When would git show a file under an earlier name, without checking the attributes of that name?
  *  Invariant: git looks for no renames where it compares a merge with all its parents at once, nor in a line history: there it checks the
  *  attributes of the new name, or of none. Everywhere else it checks those of both.
- *  Elsewhere: attributes (attributes.ts). */
+ *  Elsewhere: attributes (view.ts). */
 
 import type { GitInvocation } from "../rules/index.ts";
 import { isGiven, lookUp, namesIn, peeled } from "./objects.ts";

@@ -232,7 +232,7 @@ export const gitWithout = (
 /** Does the name of a repository's own folder make keys of files in it?
  *  Invariant: git's attributes count from the top and do not know what it is called, so in a repository that is `.config`
  *  they do not hide `gh/hosts.yml`; such a file is found in what is kept now and in all that was kept before.
- *  Elsewhere: files that attributes do hide (../git/attributes.ts). */
+ *  Elsewhere: files that attributes do hide (../git/view.ts). */
 
 const PATHS: readonly (readonly string[])[] = [
   ...[...secretPatterns.folders, ...secretPatterns.places, ...secretPatterns.placesUnlessSource],

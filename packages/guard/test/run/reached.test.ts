@@ -11,7 +11,7 @@ import { uses } from "@prefork/testing/optional";
 import { scratch } from "@prefork/testing/scratch";
 import { checkAll, gitIn, only, type Place, tell, withKeys } from "@prefork/testing/with-keys";
 import { pathJudge } from "../../src/files/index.ts";
-import { attributesFor } from "../../src/git/attributes.ts";
+import { attributesFor } from "../../src/git/view.ts";
 import { isSecret } from "../../src/paths/index.ts";
 import { cleanEnvironment } from "../../src/process/environment.ts";
 import { findProgram } from "../../src/process/programs.ts";
