@@ -32,7 +32,7 @@ test("regression: settings with a long run of blanks are read in one go", () => 
   assert.equal(parseSettings(`[a]\n${"b".repeat(LONG)}${blanks}!`), undefined);
 });
 
-test("a ref with blanks inside is none, and one with blanks behind is one", () => {
+test("blanks inside make a ref invalid; trailing blanks do not", () => {
   using place = scratch();
   const number = "1".repeat(40);
   place.put("good", number + " \t\r\n".repeat(1_000));
@@ -56,7 +56,7 @@ test("regression: reflogs that are one large file by many names are a reason to 
   await checkAll(place, ["git reflog show main", "git log -g main", "git show main@{0}"].map(only));
 });
 
-test("all that is read of repositories in one go has one budget of bytes, names and time", () => {
+test("reading repositories has one shared budget of bytes, names and time", () => {
   using place = withKeys();
   const { work } = place;
   const read = (budget: ReadBudget): unknown =>
@@ -85,7 +85,7 @@ test("all that is read of repositories in one go has one budget of bytes, names 
   assert.throws(() => read(budget), Doubt);
 });
 
-test("other work goes on while git is asked about names, and a plan that ends takes the question with it", async () => {
+test("other work continues while git is asked about names, and ending the plan ends the question", async () => {
   using place = withKeys();
   const ended = new AbortController();
   using views = new GitViews(undefined, ended.signal);
@@ -103,7 +103,7 @@ test("other work goes on while git is asked about names, and a plan that ends ta
   assert.equal((await asked)?.failed, true);
 });
 
-test("what a search is told to ignore may be a link, but not one that leads to keys", () => {
+test("an ignore file may be a link, but not to a secret", () => {
   using place = scratch();
   place.put("key", "x?SECRET");
   place.put("names", "*.o");

@@ -37,7 +37,7 @@ const indexOf = (names: readonly string[], form: IndexForm = {}): Buffer => {
   return Buffer.concat([header, ...entries, Buffer.alloc(20)]);
 };
 
-test("an index is read strictly, and never for long", () => {
+test("an index is parsed strictly, and quickly", () => {
   assert.deepEqual(readIndex(indexOf(["a", "b/c"]), "sha1").names, ["a", "b/c"]);
   assert.deepEqual(readIndex(indexOf(["a/b", "c"], { version: 4, drops: 1 }), "sha1").names, ["a/b", "a/c"]);
   assert.deepEqual(readIndex(indexOf(["sub"], { mode: 0o160000 }), "sha1").repositories, ["sub"]);

@@ -90,7 +90,7 @@ test("an object of git passes only as a commit, or as a path of one, however it 
   ]);
 });
 
-test("no way of writing options has git print a file that may contain secrets", async () => {
+test("no spelling of options makes git print a file that may contain secrets", async () => {
   using place = withKeys();
   place.put("home/work/.env", "the secret, changed\n");
   place.put("home/work/plain.txt", "plain, changed\n");
@@ -118,7 +118,7 @@ test("no way of writing options has git print a file that may contain secrets", 
   ]);
 });
 
-test("a file that is a key in its folder is not shown from inside that folder", async () => {
+test("a file that is secret because of its folder is not shown from inside that folder", async () => {
   using place = withKeys();
   for (const name of ["pip/pip.conf", ".m2/settings.xml", "gone/.codex/auth.json"])
     place.put(`home/work/${name}`, "the secret\n");
@@ -146,7 +146,7 @@ test("a file that is a key in its folder is not shown from inside that folder", 
   ]);
 });
 
-test("a repository's settings have git read no file or object as the names of authors", async () => {
+test("a repository's settings cannot make git print a file or object as author names", async () => {
   using place = withKeys();
   place.put("home/.netrc", "the secret <x@y> <a@b.c>\n");
   place.put("home/work/.env", "the secret <x@y> <a@b.c>\n");
@@ -202,7 +202,7 @@ test("a repository that is itself a folder of settings shows no changes to the k
   }
 });
 
-test("a file that a repository puts in the place of another is not shown by the other's path", async () => {
+test("an object that a repository replaces by another is not shown under the other's path", async () => {
   using place = withKeys();
   gitIn(
     place.work,
@@ -217,7 +217,7 @@ test("a file that a repository puts in the place of another is not shown by the 
   );
 });
 
-test("git shows no file that only a reflog, another worktree or a branch names by its number", async () => {
+test("git shows no file that only a reflog, another worktree or a branch names by its object id", async () => {
   using place = withKeys();
   const { work } = place;
   const [commit, file] = [gitIn(work, "rev-parse", "HEAD"), gitIn(work, "rev-parse", "HEAD:.env")];
@@ -250,7 +250,7 @@ const staysHidden = async (what: string, text: string, place: Place): Promise<vo
   );
 };
 
-test("attributes of no folder that a path may lead through have git show keys", async () => {
+test("no folder's attributes make git show a secret, whatever path leads through it", async () => {
   const line = ".env diff\n";
   const goneFrom = (place: Place): void => {
     gitIn(place.work, "rm", "-rqf", "z.d");
@@ -293,7 +293,7 @@ test("attributes of no folder that a path may lead through have git show keys", 
   }
 });
 
-test("no line of attributes has git show a key, in whatever commit it stands", async () => {
+test("no line of attributes makes git show a secret, in whatever commit it is", async () => {
   using place = withKeys();
   place.put("home/work/prod-7.key", "the secret\n");
   gitIn(place.work, "add", "-f", "prod-7.key");
@@ -352,7 +352,7 @@ const renameInIndex = (work: string, names: Readonly<Record<string, string>>): v
   writeFileSync(path, Buffer.concat([bytes, createHash("sha1").update(bytes).digest()]));
 };
 
-test("git is not let loose on names in an index that are no paths in the repository", async () => {
+test("git does not run on an index with names outside the repository", async () => {
   const odd = (home: string): readonly string[] => [
     ...[
       ".codex/./auth.json",
@@ -407,7 +407,7 @@ test("a search goes through no folder that became a link", async () => {
   ]);
 });
 
-test("a search of files that are not kept leaves out keys, wherever its paths lead", async () => {
+test("a search of untracked files skips secrets, wherever its paths lead", async () => {
   using place = withKeys();
   place.put("home/work/proj/plain.txt", "plain\n");
   for (const name of [".env.local", "proj/.env", "deep/.aws/credentials"])
@@ -455,7 +455,7 @@ test("git does not open a repository inside another", async () => {
   }
 });
 
-test("a folder that is nearly a repository does not hide the one that git takes", async () => {
+test("a folder that is almost a repository does not hide the one that git uses", async () => {
   using place = withKeys();
   place.put("home/work/.env", "the secret, changed\n");
   place.put("home/work/.gitattributes", ".env diff\n");

@@ -54,7 +54,7 @@ test("settings that git could act on are a reason to ask", () => {
   for (const [key, value] of settings) assert.equal(askedFor(key, value), key, `${key}=${value}`);
 });
 
-test("a file that git reads unasked and that is not a regular file is said to be one, and not waited for", () => {
+test("a special file that git would read on its own is reported, and not waited for", () => {
   const { verdict, ...judged } = classify("git status");
   assert.ok(verdict === "read-only" && "plan" in judged);
   const names = [".gitignore", "sub/.gitattributes", ".mailmap", ".git/config", ".git/HEAD", ".git/info/exclude"];
@@ -73,7 +73,7 @@ test("a file that git reads unasked and that is not a regular file is said to be
   }
 });
 
-test("settings that only change how an answer looks, or that are overridden, are none", () => {
+test("settings that only change how output looks, or that are overridden, are no reason to ask", () => {
   const settings: readonly (readonly [string, string])[] = [
     ["pretty.mine", "format:%G? %s"],
     ["format.pretty", "oneline"],
@@ -89,7 +89,7 @@ test("settings that only change how an answer looks, or that are overridden, are
   for (const [key, value] of settings) assert.equal(askedFor(key, value), undefined, `${key}=${value}`);
 });
 
-test("a repository whose files are said to lie elsewhere is asked about, from wherever git is led to it", () => {
+test("a repository that claims a work tree elsewhere is a reason to ask, wherever git finds it", () => {
   using place = scratch();
   const inside = join(realpathSync(place.path), "repository");
   const outside = join(realpathSync(place.path), "private");
@@ -112,7 +112,7 @@ test("a repository whose files are said to lie elsewhere is asked about, from wh
   assert.equal(hazardOf(join(inside, "src")), undefined);
 });
 
-test("git tells of a change to what a plan withholds, and shows nothing of it", async () => {
+test("git reports a change to a file that a plan hides, and shows none of its contents", async () => {
   using place = ground();
   place.put("work/Secrets/deep/key.txt", "withheld\n");
   place.put("work/other/secrets/key.txt", "shown elsewhere\n");
@@ -135,7 +135,7 @@ test("git tells of a change to what a plan withholds, and shows nothing of it", 
   assert.deepEqual([stdout.includes("+withheld\n"), stdout.includes("+shown\n")], [false, true]);
 });
 
-test("what is looked at before a plan is bounded, whatever a repository includes or holds", () => {
+test("the checks before a plan are bounded, whatever a repository includes or contains", () => {
   using place = scratch();
   const work = join(place.path, "work");
   mkdirSync(work);
@@ -160,7 +160,7 @@ test("what is looked at before a plan is bounded, whatever a repository includes
   if (existsSync("/proc/self/pagemap")) assert.match(hazard(), /config, which is a link/);
 });
 
-test("git does not tell whether a hidden file contains a text", async () => {
+test("git does not reveal whether a hidden file contains a text", async () => {
   using place = withKeys();
   const { work } = place;
   place.put("home/work/.env", "API_KEY=s3cr3t\n");

@@ -172,7 +172,7 @@ const answersAlone = (folder: string, said: Said): void => {
   renameSync(`${folder}-kept`, join(folder, ".git"));
 };
 
-test("git says of a view what it says of the repository, in every everyday state", async () => {
+test("git prints the same for a view as for the repository, in every everyday state", async () => {
   using place = scratch();
   makeBase(place);
   const env = { ...cleanEnvironment(), GIT_CONFIG_COUNT: "0" };
@@ -207,7 +207,7 @@ test("git says of a view what it says of the repository, in every everyday state
   }
 });
 
-test("a view is its owner's alone, and gone at the end", () => {
+test("a view is private to its owner, and removed at the end", () => {
   using place = withKeys();
   const made = (): string => {
     using views = new GitViews();
@@ -421,7 +421,7 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
   },
 };
 
-test("of what a hostile .git holds, git starts and shows nothing", async () => {
+test("git starts and shows nothing of a hostile .git", async () => {
   for (const [state, { make, asked }] of Object.entries(HOSTILE)) {
     using place = withKeys();
     place.put("home/.netrc", "machine the secret\n");

@@ -196,7 +196,7 @@ test("beside a part that a rule allows, a part that opens files is asked about: 
   for (const text of allowed) assert.equal(decideBash(text, context).kind, "allow", text);
 });
 
-test("going elsewhere before an allowed command is asked", () => {
+test("changing the folder before an allowed command asks", () => {
   const context = contextOf({ allow: ["Bash(npm test:*)"] });
   assert.equal(decideBash("cd packages/a && npm test", context).kind, "allow");
   assert.equal(decideBash(`cd ${ROOT}/packages && npm test`, context).kind, "allow");
@@ -428,7 +428,7 @@ test("git shows nothing of a denied file where it runs unasked", () => {
   assert.equal(without.kind === "allow" && without.plan?.hiddenFiles, undefined);
 });
 
-test("a provably read-only command is held only against the programs that it names", () => {
+test("a provably read-only command is checked only against rules for programs that it names", () => {
   const context = contextOf({ deny: ["Bash(git push:*)", "Bash(rm:*)", "Bash(git log:*)"] });
   for (const text of ["find . -type f -exec grep -l x {} \\;", "git ls-files | xargs -n1 wc -l", "dpkg -L bash"])
     assert.equal(decideBash(text, context).kind, "allow", text);
@@ -487,7 +487,7 @@ test("what a tool of ours touches is read from its arguments, whatever is declar
   assert.equal(decide(call, contextOf()).kind, "ask");
 });
 
-test("a filter that only lets read goes by what a tool declares", () => {
+test("a read-only filter relies on what a tool declares", () => {
   const judged = (touches: Touches): boolean =>
     readOnly({ tool: "Own", args: {}, touches }, { classify, readingTools: ["Own"] }).allowed;
   assert.deepEqual(

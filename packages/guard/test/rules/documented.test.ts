@@ -80,7 +80,7 @@ test("each broken file has the error of its table", () => {
   }
 });
 
-test("the settings file of the document is read without a complaint", () => {
+test("the settings file in the documentation is valid", () => {
   const text = lines.join("\n");
   const blocks = [...text.matchAll(/```jsonc\n(.*?)```/gs)].map(([, block = ""]) => block);
   assert.ok(blocks.length > 0);

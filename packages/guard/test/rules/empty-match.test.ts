@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { mayMatchEmpty } from "../../src/bash/programs/empty-match.ts";
 
-test("patterns that always take something", () => {
+test("patterns that never match the empty string", () => {
   const taking = [
     "x",
     "x+",
@@ -26,7 +26,7 @@ test("patterns that always take something", () => {
   assert.deepEqual(taking.filter(mayMatchEmpty), []);
 });
 
-test("patterns that may take nothing, or that are not understood", () => {
+test("patterns that may match the empty string, or that are not understood", () => {
   const empty = [
     "",
     "^",
@@ -59,7 +59,7 @@ test("patterns that may take nothing, or that are not understood", () => {
   );
 });
 
-test("what is said to take something does, as JavaScript reads it", () => {
+test("a pattern that is reported as never empty does not match the empty string in JavaScript", () => {
   const piece = fc.constantFrom(
     "a",
     "b",

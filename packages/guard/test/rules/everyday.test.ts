@@ -192,7 +192,7 @@ test("a harmless command and its harmful twin get different verdicts", () => {
 
 const COPY = "/home/ann/.local/state/prefork/worktrees/0123456789abcdef/trees/task";
 
-test("a walk may begin in a project below a home folder, and not where programs keep what is the user's", () => {
+test("a walk may start in a project below a home folder, and not where programs keep user data", () => {
   const walks = (folder: string): readonly string[] => [
     `grep -rn x ${folder}`,
     `rg x ${folder}`,

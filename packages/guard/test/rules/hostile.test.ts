@@ -73,7 +73,7 @@ const rewritten = (text: string, seed: number): string | undefined => {
   return steps.includes(undefined) ? undefined : steps.join("");
 };
 
-test("quoted anew in any way, an everyday command has the same plan", () => {
+test("an everyday command has the same plan however it is quoted", () => {
   let compared = 0;
   for (const [index, { cmd }] of everyday.entries()) {
     const text = rewritten(cmd, index);
@@ -84,7 +84,7 @@ test("quoted anew in any way, an everyday command has the same plan", () => {
   assert.ok(compared > everyday.length / 2, `${compared} of ${everyday.length}`);
 });
 
-test("what stands before, after or beside a hostile command does not make it read-only", () => {
+test("no surrounding text makes a hostile command read-only", () => {
   const chance = chanceOf(7);
   const open = everyday.filter(({ cmd }) => !cmd.includes("#")); // a comment would hide what follows
   const whole = hostile.filter((line) => !/unbalanced|size/.test((line as { readonly class?: string }).class ?? ""));
@@ -106,7 +106,7 @@ test("what stands before, after or beside a hostile command does not make it rea
   assert.deepEqual(found, []);
 });
 
-test("a text is refused where its parser has passed over a part of it, at any depth", () => {
+test("a text is refused if the parser skipped a part of it, at any depth", () => {
   const gaps: readonly (readonly [parsed: string, text: string])[] = [
     ["ls  ; pwd", "ls x; pwd"],
     ["ls && pwd", "ls xx pwd"],
@@ -156,7 +156,7 @@ test("texts made to overwhelm a reader get a verdict at every length", () => {
   }
 });
 
-test("letters before a path are looked at as often as there is time for, however the commands are cut", () => {
+test("the work for option letters before a path is bounded, however the commands are split", () => {
   const reason = "has options that are too long to search for file names; write their values as separate words";
   for (const name of Object.keys(GROWING).filter((one) => one.startsWith("letters before")))
     assert.deepEqual(classify(GROWING[name]?.(9_600) ?? ""), { verdict: "unknown", reason }, name);

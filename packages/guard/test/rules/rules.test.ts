@@ -110,7 +110,7 @@ test("a path rule speaks for the tools of its kind", () => {
   assert.deepEqual(toolsOf("Write", "allow"), ["Write"]);
 });
 
-test("a rule for one server never lets in another whose name begins alike", () => {
+test("a rule for one server never allows another with the same prefix", () => {
   const calls = (rule: string, list: RuleList, name: string) =>
     matches(ruleOf(rule, list), matterOf(name, targetOf({ tool: name, args: {} }, ROOT)));
   assert.equal(calls("mcp__git__*", "allow", "mcp__git__log"), true);
@@ -159,7 +159,7 @@ test("a Bash rule allows its words and no others", () => {
   }
 });
 
-test("examples hold rules to their word", () => {
+test("a rule's examples are checked", () => {
   const check = (text: string, examples: { match?: string[]; notMatch?: string[] }, list: RuleList = "allow") =>
     failingExample(ruleOf(text, list), examples, place);
   assert.equal(check("Bash(git log:*)", { match: ["git log -1"], notMatch: ["git login"] }), undefined);

@@ -95,7 +95,7 @@ test("a project's file is checked whole, though only what tightens counts", () =
   ]);
 });
 
-test("the command line is said after the user's file, and alone can say bypass", () => {
+test("the command line overrides the user's file, and only it can set bypass", () => {
   const user = read(
     '{"permissions": {"mode": "plan", "additionalDirectories": ["~/n", "sub"]}, "sandbox": {"mode": "off"}}',
   );

@@ -37,7 +37,7 @@ test("for a file that may contain secrets, a rule for that file alone", () => {
   assert.equal(suggested("Edit", "write", "home", "notes.md"), "Edit(//home/notes.md)");
 });
 
-test("the words that say what is done, and no more", () => {
+test("a suggestion keeps the words that name the action, and no more", () => {
   const rows: readonly (readonly [command: string, rule: string])[] = [
     ["npm run test:unit -- -x", "Bash(npm run test:unit:*)"],
     ["cargo test --all", "Bash(cargo test:*)"],
@@ -57,7 +57,7 @@ test("the words that say what is done, and no more", () => {
   for (const [command, rule] of rows) assert.equal(suggestFor(command), rule, command);
 });
 
-test("of a known program the subcommand is kept, with what it runs where it runs something, and details are not", () => {
+test("for a known program, a suggestion keeps the subcommand and what it runs, and drops details", () => {
   const kept =
     "npm run x|npm run-script x|npm test|npm t|npm ls|npm outdated|pnpm run x|pnpm test|yarn run x|yarn test|cargo build|" +
     "cargo check|cargo test|cargo clippy|cargo fmt|cargo doc|cargo bench|cargo nextest run|go build|go test|go vet|" +

@@ -284,7 +284,7 @@ test("a long option that is denied is found cut short, as a letter, and in what 
   }
 });
 
-test("limits fail to deny", () => {
+test("hitting a limit denies", () => {
   const context = contextOf({ deny: ["Bash(rm:*)"], allow: ["Bash"] }, { mode: "bypass" });
   const long = `echo ${"a".repeat(11_000)}`;
   const many = Array.from({ length: 300 }, () => "ls").join("; ");
@@ -386,7 +386,7 @@ test("another ask or deny rule never loosens, another allow rule never undoes a 
   );
 });
 
-test("a project's or local file only tightens, and what it may not say is told", () => {
+test("a project's or local file only tightens, and what it may not set is reported", () => {
   const anyFile = fc.record(
     {
       allow: anyRules,
@@ -436,7 +436,7 @@ test("a project's or local file only tightens, and what it may not say is told",
   );
 });
 
-test("an answer comes for any call at all", () => {
+test("every call gets an answer", () => {
   const context = contextOf({
     deny: ["Bash(rm:*)", "Read(./x/**)"],
     allow: ["Bash(ls:*)", "Edit(./src/**)"],

@@ -150,7 +150,7 @@ test("a write through a name inside the allowed folder to a file outside it is a
   assert.equal(treeOf(place.at("ws"))["src/main.ts"], "644 main");
 });
 
-test("the allowed folder stays the one it was, whatever its name comes to mean", async () => {
+test("the allowed folder stays the same one, whatever its name refers to later", async () => {
   using place = workspace();
   await using watch = await watching({ folders: [place.at("ws")], allowed: [place.at("ws/memory")] });
   renameSync(place.at("ws/memory"), place.at("ws/away"));
@@ -175,7 +175,7 @@ test("what somebody else changed on purpose is accounted for, and left as it is"
   );
 });
 
-test("names that are no text are watched and undone like others", async () => {
+test("names that are not valid text are watched and restored like others", async () => {
   using place = scratch();
   const odd = Buffer.concat([Buffer.from(`${place.path}/`), Buffer.from([0x66, 0xff, 0xfe])]);
   writeFileSync(odd, "bytes");
@@ -187,7 +187,7 @@ test("names that are no text are watched and undone like others", async () => {
   assert.deepEqual(readdirSync(place.path, { encoding: "buffer" }), [Buffer.from([0x66, 0xff, 0xfe])]);
 });
 
-test("a link planted on the way is not followed while things are put back", async () => {
+test("a planted link is not followed during a restore", async () => {
   using place = workspace();
   using outside = scratch();
   outside.put("main.ts", "untouched");
@@ -200,7 +200,7 @@ test("a link planted on the way is not followed while things are put back", asyn
   assert.equal(treeOf(place.at("ws"))["src/main.ts"], "644 main");
 });
 
-test("over a bound it says that it cannot watch, or watches and says what it could not undo", async () => {
+test("beyond its limit, it reports that it cannot watch, or watches and reports what it could not undo", async () => {
   using place = workspace();
   const refusal = async (options: Partial<WatchOptions>): Promise<string> => {
     const started = await watchTrees({ folders: [place.at("ws")], allowed: [], ...options });
@@ -223,7 +223,7 @@ test("over a bound it says that it cannot watch, or watches and says what it cou
   ]);
 });
 
-test("a folder without entry bits becomes again what it was", async () => {
+test("a folder without search permission is restored", async () => {
   using place = scratch();
   mkdirSync(place.at("closed"));
   place.put("closed/inside", "x");
@@ -237,26 +237,22 @@ test("a folder without entry bits becomes again what it was", async () => {
   chmodSync(place.at("closed"), 0o700);
 });
 
-test(
-  "a watched folder that was renamed and replaced is a breach, and the one that was watched is put back",
-  onLinux,
-  async () => {
-    using place = workspace();
-    const ws = place.at("ws");
-    await using watch = await watching({ folders: [ws], allowed: [place.at("ws/memory")] });
-    place.put("ws/src/main.ts", "evil");
-    renameSync(ws, place.at("moved"));
-    place.put("ws/src/main.ts", "evil");
-    const reverted = await watch.compare().then(() => watch.revert());
-    assert.deepEqual(reverted, [
-      { path: ws, change: "changed", reverted: false, reason: "the watched folder itself is gone" },
-      { path: join(ws, "src/main.ts"), change: "changed", reverted: true },
-    ]);
-    assert.equal(readFileSync(place.at("moved/src/main.ts"), "utf8"), "main");
-  },
-);
+test("renaming and replacing a watched folder is a breach, and the watched one is restored", onLinux, async () => {
+  using place = workspace();
+  const ws = place.at("ws");
+  await using watch = await watching({ folders: [ws], allowed: [place.at("ws/memory")] });
+  place.put("ws/src/main.ts", "evil");
+  renameSync(ws, place.at("moved"));
+  place.put("ws/src/main.ts", "evil");
+  const reverted = await watch.compare().then(() => watch.revert());
+  assert.deepEqual(reverted, [
+    { path: ws, change: "changed", reverted: false, reason: "the watched folder itself is gone" },
+    { path: join(ws, "src/main.ts"), change: "changed", reverted: true },
+  ]);
+  assert.equal(readFileSync(place.at("moved/src/main.ts"), "utf8"), "main");
+});
 
-test("a changed file is kept and put back however many copies of its name there are", async () => {
+test("a changed file is kept and restored, however many copies of its name exist", async () => {
   using place = workspace();
   for (let at = 0; at <= 1_001; at += 1) place.put(`kept/run-${at}-main.ts`, "");
   await using watch = await watching({ folders: [place.at("ws")], allowed: [] });

@@ -28,7 +28,7 @@ test("Write makes and replaces a file; checking it changes nothing", async () =>
   });
 });
 
-test("Edit replaces the one place that is meant, and says what is wrong otherwise", async () => {
+test("Edit replaces the one occurrence, or explains why it cannot", async () => {
   using place = scratch();
   const file_path = place.put("notes", "\ufeffa $& b a");
   await using root = await openRoot(place.path);
@@ -80,7 +80,7 @@ test("edits cannot make a file that is larger than what can be read", async () =
   assert.equal(readFileSync(file_path, "utf8"), "s");
 });
 
-test("what the text of a path hides, the disk tells", async () => {
+test("the disk is checked for what the text of a path hides", async () => {
   using place = scratch();
   using outside = scratch();
   outside.put("secret", "untouched");
@@ -100,7 +100,7 @@ test("what the text of a path hides, the disk tells", async () => {
   assert.deepEqual(treeOf(outside.path), { secret: "644 untouched" });
 });
 
-test("a repository without .git is neither changed nor put together piece by piece", async () => {
+test("a bare repository is neither changed nor assembled piece by piece", async () => {
   using place = scratch();
   place.put("bare/HEAD", "ref: refs/heads/main");
   place.put("bare/objects/info/x", "");

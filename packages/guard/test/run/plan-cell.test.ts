@@ -60,7 +60,7 @@ const cellFor = async ({ home }: Ground): Promise<PlanCell> => {
 
 const told = ({ stdout, exitCode, refused }: PlanResult): readonly unknown[] => [stdout, exitCode, refused];
 
-test("xargs is given the names that were listed, and nothing when one of them leads to keys", async () => {
+test("xargs gets the listed names, and nothing if one of them leads to a secret", async () => {
   using place = withSecrets();
   const { work, home } = place;
   const listed = await runPlan(planOf("ls plain.txt | xargs cat"), { cwd: work, home });
@@ -70,7 +70,7 @@ test("xargs is given the names that were listed, and nothing when one of them le
   assert.match(led.refused ?? "", /link\.txt leads to what may not be read/);
 });
 
-test("names made up on the way are looked at as xargs would read them", async () => {
+test("names produced in the pipe are checked as xargs would read them", async () => {
   using place = withSecrets();
   const { work, home } = place;
   for (const made of ["/proc/1/environ", "/pr'oc'/1/environ", "\\/proc/1/environ", "a\t/proc/1/environ", "  .env"]) {
@@ -127,7 +127,7 @@ test("a name with quotes, blanks or a dash in it reaches a program whole or not 
   assert.match((await runPlan(assigned, { cwd: work, home })).refused ?? "", /would mistake FS=x for an option/);
 });
 
-test("a limit of time hides nothing from the checks, and ends what it limits", async () => {
+test("timeout hides nothing from the checks, and ends its command", async () => {
   using place = withSecrets();
   const { work, home } = place;
   const counted = await runPlan(planOf("ls plain.txt | timeout 5 xargs wc -c"), { cwd: work, home });
@@ -169,7 +169,7 @@ test("grep -R and find -exec read no file through a link", withRipgrep, async ()
   }
 });
 
-test("all below a folder that is too broad is not read, by whatever name it is reached", withRipgrep, async () => {
+test("a folder that is too broad is not searched, whatever name leads to it", withRipgrep, async () => {
   using place = withSecrets();
   symlinkSync("/", place.at("work", "all"));
   for (const text of ["grep -r key all", "grep -r key .", "rg key", "diff -r all all"]) {
@@ -181,7 +181,7 @@ test("all below a folder that is too broad is not read, by whatever name it is r
 });
 
 test(
-  "links are not followed behind another program either, and a walk without a start begins where it is",
+  "links are not followed through another program either, and a walk without a start begins in the working directory",
   withRipgrep,
   async () => {
     using place = withSecrets();
@@ -271,9 +271,11 @@ const showsNoKeys = async (within: "with a cell" | "without"): Promise<void> => 
 
 test("no walk shows a file that may contain secrets, nor what a link to one leads to", () => showsNoKeys("without"));
 
-test("no walk in the cell shows a file that may contain secrets", withBwrap, () => showsNoKeys("with a cell"));
+test("no walk in the read-only sandbox shows a file that may contain secrets", withBwrap, () =>
+  showsNoKeys("with a cell"),
+);
 
-test("ripgrep searches no file that may contain secrets, whatever it is told to search", withRipgrep, async () => {
+test("ripgrep searches no file that may contain secrets, whatever its arguments", withRipgrep, async () => {
   using place = withKeys();
   const { work, home } = place;
   for (const text of [
@@ -313,7 +315,7 @@ test("names are judged by where they lead, in options and beside folders too", a
   }
 });
 
-test("steps back count from where a link has led, and a repository cannot have git show its keys", async () => {
+test("`..` after a link is resolved from its target, and a repository cannot make git show secrets", async () => {
   using place = withKeys();
   const { work, home } = place;
   place.put("far/inner/x", "");
@@ -336,7 +338,7 @@ test("steps back count from where a link has led, and a repository cannot have g
   assert.match(await shown("git diff HEAD"), /an example, changed again/);
 });
 
-test("what a walk leaves out stands last, also where the folder is too large to be looked through", () => {
+test("exclusions of a walk come last, also if the folder is too large to search beforehand", () => {
   using place = withKeys();
   const { work } = place;
   const here = { word: ".", path: work };
@@ -361,7 +363,7 @@ test("what a walk leaves out stands last, also where the folder is too large to 
 });
 
 test(
-  "in the cell files that may contain secrets are empty, near and deep, and the rest is as it was",
+  "in the read-only sandbox, files that may contain secrets are empty at any depth, and the rest is unchanged",
   withBwrap,
   async () => {
     using place = withKeys();
@@ -388,7 +390,7 @@ test(
   },
 );
 
-test("a pipe leaves the cell only where nothing in it reads a file", withBwrap, async () => {
+test("a pipe runs outside the read-only sandbox only if nothing in it reads a file", withBwrap, async () => {
   using place = withSecrets();
   const { work, home } = place;
   const cell = await cellFor(place);
@@ -399,7 +401,7 @@ test("a pipe leaves the cell only where nothing in it reads a file", withBwrap, 
 });
 
 test(
-  "in the cell nothing can be written, nobody reached, no other program seen, and keys are not there",
+  "in the read-only sandbox nothing can be written, no host reached, no other process seen, and secrets are missing",
   withBwrap,
   async () => {
     using place = withSecrets();
@@ -418,7 +420,7 @@ test(
   },
 );
 
-test("a plan in the cell gives what it gives without", withBwrap, async () => {
+test("a plan gives the same output in the read-only sandbox as without it", withBwrap, async () => {
   using place = withSecrets();
   const { work, home } = place;
   const cell = await cellFor(place);
@@ -435,7 +437,7 @@ test("a plan in the cell gives what it gives without", withBwrap, async () => {
   }
 });
 
-test("what runs in the cell ends with the program that started it", withBwrap, async () => {
+test("programs in the read-only sandbox end with the program that started them", withBwrap, async () => {
   using place = ground();
   const seconds = `61.${process.pid}`;
   const script = `
@@ -450,7 +452,7 @@ test("what runs in the cell ends with the program that started it", withBwrap, a
   assert.deepEqual(await goneWithin(`sleep ${seconds}`), []);
 });
 
-test("a cell that is required and not to be had refuses, and one that is switched off says so", async () => {
+test("a required but unavailable read-only sandbox refuses, and one that is switched off says so", async () => {
   const missing = { ok: false, reason: "bubblewrap (bwrap) is not installed" } as const;
   assert.deepEqual(await openCell({ mode: "required", probe: missing }), { kind: "refused", reason: missing.reason });
   assert.deepEqual(await openCell({ mode: "auto", probe: missing }), { kind: "off", reason: missing.reason });

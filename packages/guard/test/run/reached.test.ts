@@ -19,7 +19,7 @@ import { withoutKeys } from "../../src/run/walk-limits.ts";
 import { lookThrough } from "../../src/run/walk-starts.ts";
 import { secretPaths } from "../paths/secret-paths.ts";
 
-test("a walk that another program begins leaves out keys too", uses("@vscode/ripgrep"), async () => {
+test("a walk that another program starts skips secrets too", uses("@vscode/ripgrep"), async () => {
   using place = withKeys();
   await checkAll(place, [
     ["find . -maxdepth 0 -exec grep -rh -e secret ~ {} +"],
@@ -43,7 +43,7 @@ test("a walk that another program begins leaves out keys too", uses("@vscode/rip
   ]);
 });
 
-test("find hands over no link and no key, whatever sign stands before its action", async () => {
+test("find passes on no link and no secret, whatever comes before its action", async () => {
   using place = withKeys();
   symlinkSync("..", place.at("home/work/up"));
   symlinkSync("../.netrc", place.at("home/work/lines"));
@@ -58,7 +58,7 @@ test("find hands over no link and no key, whatever sign stands before its action
   ]);
 });
 
-test("keys in folders whose names are in another encoding are left out of walks too", async () => {
+test("secrets in folders with names in another encoding are skipped by walks too", async () => {
   using place = withKeys();
   const folder = Buffer.concat([Buffer.from(`${place.work}/caf`), Buffer.from([0xe9])]);
   try {
@@ -73,14 +73,14 @@ test("keys in folders whose names are in another encoding are left out of walks 
   ]);
 });
 
-test("what a packed file's name is completed to is looked at", async () => {
+test("the completed name of a compressed file is checked", async () => {
   using place = withKeys();
   place.put("home/work/.env.gz", "the secret\n");
   symlinkSync(".env.gz", place.at("home", "work", "bundle.gz"));
   await checkAll(place, [["zcat bundle"], ["gzip -dc bundle"]]);
 });
 
-test("a name that begins with a dash is looked at like any other where it is no option", async () => {
+test("a name that starts with a dash is checked like any other if it is not an option", async () => {
   using place = withKeys();
   symlinkSync(".env", place.at("home/work/-link"));
   symlinkSync("sub", place.at("home/work/-sub"));
@@ -135,7 +135,7 @@ test("settings that come from a file that may contain secrets are not shown", as
   await checkAll(place, [["git config --get db.name"]]);
 });
 
-test("a pipe in the place of a file keeps nobody waiting", async () => {
+test("a pipe in place of a file makes nothing wait", async () => {
   using place = withKeys();
   place.put("home/work/plain.txt", "plain, changed\n"); // or git has nothing to compare, and looks for no attributes
   if (spawnSync("mkfifo", ["sub/pipe", ".gitattributes"], { cwd: place.work }).status !== 0) return;
@@ -147,7 +147,7 @@ test("a pipe in the place of a file keeps nobody waiting", async () => {
   assert.equal(ended, "timed-out");
 });
 
-test("a file of git's own that is a link to keys is a reason to ask, however deep it lies and whatever leads there", async () => {
+test("one of git's own files that links to a secret is a reason to ask, at any depth", async () => {
   using place = withKeys();
   const links = [
     ...["objects/info/alternates", "packed-refs", "shallow", "BISECT_LOG", "info/sparse-checkout"],
@@ -235,7 +235,7 @@ test("worktrees, submodules, shared objects, linked hooks and a git folder elsew
   await shows(at("shared"));
 });
 
-test("looking at repositories before a plan takes one question for each, and too many are a reason to ask", () => {
+test("repositories are checked once each before a plan, and too many are a reason to ask", () => {
   using place = withKeys();
   for (const name of ["a/a/a/a", "b", "c", "d", "e"]) mkdirSync(place.at("home", "work", name), { recursive: true });
   const hazardOf = (text: string): string | undefined => {
@@ -263,7 +263,7 @@ test("settings of git that include a pipe are not followed, and nobody waits for
   }
 });
 
-test("attributes of a repository have git show no keys, whatever their form", async () => {
+test("a repository's attributes cannot make git show secrets, whatever their form", async () => {
   const lines = [
     ".codex/auth.json diff",
     "*.json diff",
@@ -321,7 +321,7 @@ test("an index that is kept in parts is a reason to ask", async () => {
   await checkAll(place, [["git status"]]);
 });
 
-test("attributes that have no end, or that are mostly blank lines, are not read to their end", async () => {
+test("endless attributes, or ones that are mostly blank lines, are not read completely", async () => {
   using place = withKeys();
   place.put("home/work/plain.txt", "another\n");
   place.put("home/work/.env", "the secret, changed\n");
@@ -368,7 +368,7 @@ const EVERYDAY: readonly string[] = [
   ],
 ];
 
-test("git shows no file whose name says keys, and neither does a walk through a folder too large to look through", async () => {
+test("neither git nor a walk through a very large folder shows a file with a secret name", async () => {
   using place = scratch();
   gitIn(place.path, "init", "-q");
   const paths = secretPaths(6);
@@ -413,7 +413,7 @@ test("git shows no file whose name says keys, and neither does a walk through a 
   }
 });
 
-test("a name that ends in a blank is left out of every walk", uses("@vscode/ripgrep"), async () => {
+test("a secret name with a trailing blank is skipped by every walk", uses("@vscode/ripgrep"), async () => {
   using place = withKeys();
   for (const name of [
     ".env ",
@@ -435,7 +435,7 @@ test("a name that ends in a blank is left out of every walk", uses("@vscode/ripg
   ]);
 });
 
-test("a file glued to any number of letters is looked at, by its name and by where it leads", async () => {
+test("a file attached to any number of option letters is checked, by its name and by its target", async () => {
   using place = withKeys();
   symlinkSync(".env", place.at("home", "work", "n"));
   const glued = [
@@ -450,7 +450,7 @@ test("a file glued to any number of letters is looked at, by its name and by whe
   ]);
 });
 
-test("among too many keys to name, settings that are keys only in a home folder are still left out by name", () => {
+test("with too many secrets to list, settings that are secret only in a home folder are still excluded by name", () => {
   using place = scratch();
   for (let at = 0; at < 205; at += 1) place.put(`src/k${at}/.env`, "");
   const settings = [".claude/projects/p/s.jsonl", ".claude/settings.json", ".mcp.json"];

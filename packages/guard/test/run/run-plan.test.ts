@@ -90,7 +90,7 @@ test("an aborted plan is ended, and its later steps are not begun", onLinux, asy
   assert.deepEqual(await goneWithin(`sleep 622.${own}`), []);
 });
 
-test("a signal that was aborted before starts nothing", async () => {
+test("a signal that is already aborted starts nothing", async () => {
   const result = await runPlan(planOf("echo a"), { cwd: "/", signal: AbortSignal.abort() });
   assert.deepEqual([result.stdout, result.ended, result.exitCode], ["", "aborted", 124]);
 });
@@ -124,7 +124,7 @@ test("a program that is not installed gives 127 and a line that says so; the nex
   assert.equal((await runPlan(planFor("no-such-program"), { cwd: "/" })).exitCode, 127);
 });
 
-test("a program of the working directory is never taken", async () => {
+test("a program in the working directory is never used", async () => {
   using place = ground();
   place.put("work/ls", "#!/bin/sh\necho mine\n");
   spawnSync("chmod", ["+x", place.at("work", "ls")]);
@@ -161,7 +161,7 @@ test("npm is told to keep no log, cache or timing, whatever the .npmrc of a proj
   );
 });
 
-test("a pattern that stands for too many names is refused in words", async () => {
+test("a pattern that matches too many names is refused with a message", async () => {
   using place = ground();
   for (let index = 0; index < 101; index += 1) place.put(`work/many/${index}/x`);
   const result = await runPlan(planOf(`ls ${"many/*/../../".repeat(2)}many/*`), { cwd: place.work });
@@ -221,7 +221,7 @@ test("a repository with a filter of its own is a reason to ask, wherever git is 
   }
 });
 
-test("a link to keys or to another program's environment is not read through, nor is a pipe waited for", async () => {
+test("a link to secrets or to another program's environment is not followed, and a pipe is not waited for", async () => {
   const folder = mkdtempSync(join(tmpdir(), "prefork-links-"));
   try {
     mkdirSync(join(folder, ".ssh"));
@@ -253,19 +253,23 @@ test("a link to keys or to another program's environment is not read through, no
   }
 });
 
-test("rg repeats no line of an ignore file, which may be a link to keys", await needs("@vscode/ripgrep"), async () => {
-  using place = ground();
-  writeFileSync(join(place.work, ".env"), "the secret{\n[the secret\n");
-  for (const name of [".ignore", ".rgignore", "src/.ignore"]) {
-    symlinkSync(join(place.work, ".env"), join(place.work, name));
-    for (const text of ["rg foo", "rg --files", "find . -name '*.txt' -exec rg foo {} +"]) {
-      const { stdout, stderr, refused } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
-      assert.doesNotMatch(stdout + stderr + refused, /the secret/, `${name}: ${text}`);
-      assert.match(refused ?? "", /ignore/, `${name}: ${text}`);
+test(
+  "rg prints no line of an ignore file, which may be a link to a secret",
+  await needs("@vscode/ripgrep"),
+  async () => {
+    using place = ground();
+    writeFileSync(join(place.work, ".env"), "the secret{\n[the secret\n");
+    for (const name of [".ignore", ".rgignore", "src/.ignore"]) {
+      symlinkSync(join(place.work, ".env"), join(place.work, name));
+      for (const text of ["rg foo", "rg --files", "find . -name '*.txt' -exec rg foo {} +"]) {
+        const { stdout, stderr, refused } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
+        assert.doesNotMatch(stdout + stderr + refused, /the secret/, `${name}: ${text}`);
+        assert.match(refused ?? "", /ignore/, `${name}: ${text}`);
+      }
+      rmSync(join(place.work, name));
     }
-    rmSync(join(place.work, name));
-  }
-});
+  },
+);
 
 test("a command whose tests would be repeated without end is refused, not started", async () => {
   using place = ground();
@@ -275,7 +279,7 @@ test("a command whose tests would be repeated without end is refused, not starte
   assert.match(refused ?? "", /find: too many names to exclude/);
 });
 
-test("git that is led to what is no folder says so itself", async () => {
+test("git reports by itself that its folder does not exist", async () => {
   using place = ground();
   symlinkSync("loop", join(place.work, "loop"));
   for (const name of ["a.txt", "a.txt/x", "loop", "missing", "x".repeat(300)]) {

@@ -57,7 +57,7 @@ test("the arguments open the workspace, then close what is protected, and drop e
   ]);
 });
 
-test("off is off, auto goes without, required refuses without", async () => {
+test("without bubblewrap, off and auto run without a sandbox, and required refuses", async () => {
   using place = scratch();
   const missing = { ok: false, reason: "bubblewrap (bwrap) is not installed" } as const;
   const open = (mode: "off" | "auto" | "required") => openSandbox({ mode, workspace: place.path, probe: missing });
@@ -101,7 +101,7 @@ test("protected names cannot be changed, moved or made, and nothing is left of t
 });
 
 test(
-  "placeholders stay until the last command has ended, and those of a crashed run are taken for what they are",
+  "placeholders stay until the last command has ended, and those of a crashed run are recognized",
   withBwrap,
   async () => {
     using place = scratch();
@@ -184,7 +184,7 @@ test("a protected name that is a link cannot be kept, so the command is refused"
   assert.equal(readFileSync("/etc/passwd", "utf8").length > 0, true);
 });
 
-test("an empty file of the user's that nobody may write is none of ours", withBwrap, async () => {
+test("an empty read-only file of the user is not mistaken for a placeholder", withBwrap, async () => {
   using place = scratch();
   writeFileSync(place.at(".npmrc"), "", { mode: 0o444 });
   await using sandbox = await opened(place.path);

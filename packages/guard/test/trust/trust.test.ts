@@ -37,7 +37,7 @@ const trustedAt = async (state: string, folder: string) => {
   return trust;
 };
 
-test("state stands where the user's environment says, and a relative value says nothing", () => {
+test("state is kept where the user's environment says, and a relative value is ignored", () => {
   assert.equal(stateFolder({ XDG_STATE_HOME: "/s" }, "/home/me"), "/s/prefork");
   assert.equal(stateFolder({}, "/home/me"), "/home/me/.local/state/prefork");
   assert.equal(stateFolder({ XDG_STATE_HOME: "s" }, "/home/me"), "/home/me/.local/state/prefork");
@@ -143,7 +143,7 @@ test("a file that git's settings include, by whatever way, is part of what is tr
   });
 });
 
-test("whatever way git's settings write a path that they include, a change of that file asks again", async () => {
+test("a change to an included file asks again, however git's settings spell its path", async () => {
   using place = scratch();
   const state = place.at("state");
   const harmless = "[core]\n\tbare = false\n";
@@ -185,7 +185,7 @@ test("whatever way git's settings write a path that they include, a change of th
   }
 });
 
-test("settings of git that are a link are followed, and such as nobody can follow are not trusted", async () => {
+test("git settings behind a link are followed, and links that cannot be followed are not trusted", async () => {
   using place = scratch();
   const [state, repo] = [place.at("state"), place.at("repo")];
   place.put("repo/settings.cfg", "[core]\n\tbare = false\n");
@@ -207,7 +207,7 @@ test("settings of git that are a link are followed, and such as nobody can follo
   }
 });
 
-test("what trusted settings tighten is kept until trust is renewed or revoked, and nothing else of them", async () => {
+test("restrictions from trusted settings are kept until trust is renewed or revoked, and nothing else of them", async () => {
   using place = scratch();
   const [state, repo] = [place.at("state"), place.at("repo")];
   place.put(
@@ -272,7 +272,7 @@ test("configuration that cannot be read whole is refused, not skipped", async ()
   assert.deepEqual((await trustOf(place.at("state"), place.at("missing"))).kind, "refused");
 });
 
-test("a record that others could have written, or that is damaged, is not believed", async () => {
+test("a record that others could have written, or that is damaged, is not used", async () => {
   using place = scratch();
   const [state, repo] = [place.at("state"), place.at("repo")];
   mkdirSync(repo);
