@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { classify, openCell, openSandbox } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
 import { isRunning, pidsIn, until } from "@prefork/testing/processes";
@@ -210,7 +211,9 @@ test(
   await needs("bwrap"),
   async () => {
     await using b = await bench();
-    const opened = await openSandbox({ mode: "required", workspace: b.work });
+    // The clone may be below /tmp, which is private inside.
+    const clone = fileURLToPath(new URL("../../../..", import.meta.url));
+    const opened = await openSandbox({ mode: "required", workspace: b.work, visible: [clone] });
     assert.ok(opened.kind === "on");
     await using sandbox = opened.sandbox;
     const ask = async (environment: Readonly<Record<string, string>>): Promise<unknown> => {
