@@ -102,7 +102,7 @@ export const fuzz = async ({ seed, inputs, seconds, told }: FuzzOptions): Promis
     const taken = performance.now() - before;
     if (taken > MOST_MS && isSlow(text)) findings.push(`slow: ${shown(text)}`);
     else slowest = Math.max(slowest, Math.min(taken, MOST_MS));
-    if (judged.reason === "could not be read") findings.push(`crash: ${shown(text)}`);
+    if (judged.reason.startsWith("could not be understood")) findings.push(`crash: ${shown(text)}`);
     if (judged.verdict !== "read-only" || allowed.has(text)) continue;
     allowed.add(text);
     samples.offer(text);

@@ -132,7 +132,7 @@ test("any text has a verdict", () => {
   const total = (text: string): void => {
     const { verdict, reason } = classify(text);
     assert.ok(
-      known.has(verdict) && reason !== "" && reason !== "could not be read",
+      known.has(verdict) && reason !== "" && !reason.startsWith("could not be understood"),
       `${JSON.stringify(text)}: ${reason}`,
     );
   };
