@@ -25,6 +25,7 @@ export {
   Servers,
   type ServersOptions,
   type ServerTimes,
+  type SkippedServer,
   type StdioServer,
   type WrittenServer,
 } from "./extensions/index.ts";

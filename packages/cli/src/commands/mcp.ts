@@ -74,9 +74,9 @@ export const mcpCommand = (io: Io): Command => {
   return command;
 };
 
-type ConfiguredHere = ConfiguredServers & {
+type ConfiguredHere = Pick<ConfiguredServers, "servers" | "notices"> & {
   readonly environment: Readonly<Record<string, string>>;
-  /** Why a server that is written in a file is not in the list. */
+  /** Why a server that a file configures is not in the list. */
   readonly whyNot: (name: string) => Promise<string | undefined>;
 };
 
@@ -89,7 +89,7 @@ const readConfigured = async ({ env }: Io): Promise<ConfiguredHere> => {
   const loaded = await loadSettings({ home, project, trusted, ...agreed });
   if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describeProblem).join("; "));
   const environment = toolEnvironment(env);
-  const { servers, notices } = await readServers({
+  const { servers, notices, skipped } = await readServers({
     project,
     trusted,
     ...agreed,
@@ -100,17 +100,18 @@ const readConfigured = async ({ env }: Io): Promise<ConfiguredHere> => {
   const unused =
     file === undefined ? [] : [`${join(project, MCP_FILE)} is not used: the folder is not trusted (prefork trust)`];
   const whyNot = async (name: string): Promise<string | undefined> => {
-    const isAbout = (one: string): boolean => one.includes(`: server ${JSON.stringify(name)} is skipped: `);
-    const notice = notices.find(isAbout);
-    if (notice !== undefined)
-      return notice.includes("is not set") ? `${notice}; set it before you start prefork` : notice;
+    const hasName = (server: { readonly name: string }): boolean => server.name === name;
+    const skippedServer = skipped.find(hasName);
+    if (skippedServer) {
+      const { notice, unset } = skippedServer;
+      return unset === undefined ? notice : `${notice}; set it before you start prefork`;
+    }
     if (trusted) return undefined;
     // Read only to see whether it exists; nothing of it is started.
     const all = await loadSettings({ home, project, trusted: true });
     const settings = all.kind === "broken" ? [] : all.servers;
-    const written = await readServers({ project, trusted: true, settings, environment });
-    const isThere = written.servers.some((entry) => entry.name === name) || written.notices.some(isAbout);
-    return isThere
+    const configured = await readServers({ project, trusted: true, settings, environment });
+    return [...configured.servers, ...configured.skipped].some(hasName)
       ? `server ${name} is configured in this folder, which is not trusted, so it is skipped (prefork trust)`
       : undefined;
   };

@@ -1,7 +1,7 @@
 /** `prefork mcp`, and the servers it configures in a headless session. */
 
 import assert from "node:assert/strict";
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
 import { callTools, say, toolResults } from "@prefork/simulator";
@@ -104,6 +104,18 @@ test("testing a skipped server says why it is skipped, and what to do", async ()
     await prefork(ground, ["mcp", "test", "nobodys"]),
     refused("there is no server nobodys here (prefork mcp lists them)"),
   );
+});
+
+test("testing a skipped server only says to set a variable if a variable is missing", async () => {
+  await using ground = await openGround();
+  const file = join(ground.home, ".prefork/settings.json");
+  const argument = `TOKEN is not set: $${"{TOKEN}"}`;
+  mkdirSync(join(ground.home, ".prefork"), { recursive: true });
+  writeFileSync(file, JSON.stringify({ mcpServers: { mine: { command: "x", args: [argument] } } }));
+  assert.deepEqual(await prefork(ground, ["mcp", "test", "mine"]), {
+    ...{ code: 2, out: "" },
+    err: `prefork: ${file}: server "mine" is skipped: variables are only filled in env and headers, not in ${argument}\n`,
+  });
 });
 
 test("a server that fails is reported, with exit code 1", async () => {

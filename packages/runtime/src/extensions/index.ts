@@ -23,6 +23,7 @@ export {
   Servers,
   type ServersOptions,
   type ServerTimes,
+  type SkippedServer,
   type StdioServer,
   type WrittenServer,
 } from "./mcp/index.ts";

@@ -23,7 +23,20 @@ export type ServerSources = {
   readonly environment: Environment;
 };
 
-export type ConfiguredServers = { readonly servers: readonly ServerEntry[]; readonly notices: readonly string[] };
+export type ConfiguredServers = {
+  readonly servers: readonly ServerEntry[];
+  /** For people: one for each skipped server, and one if the project's file is skipped. */
+  readonly notices: readonly string[];
+  readonly skipped: readonly SkippedServer[];
+};
+
+export type SkippedServer = {
+  readonly name: string;
+  /** Its text among the notices. */
+  readonly notice: string;
+  /** The variables that have no value, if that is why it is skipped. */
+  readonly unset?: readonly string[];
+};
 
 export const MCP_FILE = ".mcp.json";
 const MAX_BYTES = 1_000_000;
@@ -31,18 +44,32 @@ const MAX_BYTES = 1_000_000;
 export const readServers = async (places: ServerSources): Promise<ConfiguredServers> => {
   const { settings, environment } = places;
   const notices: string[] = [];
-  const project = places.trusted ? await readProjectFile(places, notices) : [];
+  const skipped: SkippedServer[] = [];
+  const skipServer = (server: SkippedServer): void => {
+    notices.push(server.notice);
+    skipped.push(server);
+  };
+  const project = places.trusted ? await readProjectFile(places, { notices, skipServer }) : [];
   const found = new Map<string, ServerEntry>();
   for (const { path, servers } of [...settings, ...project])
     for (const [name, written] of Object.entries(servers)) {
       const before = found.get(name);
       const read = readEntry(name, written, { from: path, environment });
-      if (before) notices.push(`${path}: server ${name} is skipped: ${before.from} has one with the same name`);
+      if (before)
+        skipServer({ name, notice: `${path}: server ${name} is skipped: ${before.from} has one with the same name` });
       else if (read.ok) found.set(name, read.entry);
-      else notices.push(`${path}: server ${JSON.stringify(name)} is skipped: ${read.reason}`);
+      else {
+        const notice = skipNotice(path, name, read.reason);
+        skipServer({ name, notice, ...(read.unset === undefined ? {} : { unset: read.unset }) });
+      }
     }
-  return { servers: [...found.values()], notices };
+  return { servers: [...found.values()], notices, skipped };
 };
+
+const skipNotice = (path: string, name: string, reason: string): string =>
+  `${path}: server ${JSON.stringify(name)} is skipped: ${reason}`;
+
+type SkipReport = { readonly notices: string[]; readonly skipServer: (server: SkippedServer) => void };
 
 /** Other programs write more into it than we use. */
 const texts = z.record(z.string(), z.string());
@@ -59,32 +86,29 @@ const fileShape = z.object({ mcpServers: z.record(z.string(), z.unknown()).optio
 
 const readProjectFile = async (
   { project, entries }: ServerSources,
-  notices: string[],
+  { notices, skipServer }: SkipReport,
 ): Promise<readonly ServersInFile[]> => {
   const path = join(project, MCP_FILE);
-  const leaveOut = (reason: string): readonly [] => {
+  const skipFile = (reason: string): readonly [] => {
     notices.push(`${path} is skipped: ${reason}`);
     return [];
   };
   const found = await readProjectBytes(project, path);
   if (found === undefined) return [];
-  if (!found.ok) return leaveOut(found.reason);
-  if (entries && !isEntryOf(entries[MCP_FILE], found.bytes)) return leaveOut("it was changed while prefork started");
+  if (!found.ok) return skipFile(found.reason);
+  if (entries && !isEntryOf(entries[MCP_FILE], found.bytes)) return skipFile("it was changed while prefork started");
   const text = found.bytes.toString("utf8");
   const errors: ParseError[] = [];
   const read = fileShape.safeParse(parse(text, errors, { allowTrailingComma: true }));
   const [error] = errors;
-  if (error) return leaveOut(`not JSON: ${printParseErrorCode(error.error)} at character ${error.offset}`);
-  if (!read.success) return leaveOut("it has no mcpServers object");
+  if (error) return skipFile(`not JSON: ${printParseErrorCode(error.error)} at character ${error.offset}`);
+  if (!read.success) return skipFile("it has no mcpServers object");
   const servers: Record<string, WrittenServers[string]> = {};
   for (const [name, value] of Object.entries(read.data.mcpServers ?? {})) {
     const entry = entryShape.safeParse(value);
-    const shown = JSON.stringify(name);
-    if (!entry.success) notices.push(`${path}: server ${shown} is skipped: ${entry.error.issues[0]?.message}`);
-    else if (entry.data.type === "sse")
-      notices.push(
-        `${path}: server ${shown} is skipped: it uses the old HTTP+SSE transport; only streamable HTTP is supported`,
-      );
+    const skip = (reason: string): void => skipServer({ name, notice: skipNotice(path, name, reason) });
+    if (!entry.success) skip(entry.error.issues[0]?.message ?? "its entry is not valid");
+    else if (entry.data.type === "sse") skip("it uses the old HTTP+SSE transport; only streamable HTTP is supported");
     else if (entry.data.disabled !== true) servers[name] = toWrittenServer(entry.data);
   }
   return [{ path, servers }];

@@ -33,12 +33,19 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type EntryReading =
   | { readonly ok: true; readonly entry: ServerEntry }
-  | { readonly ok: false; readonly reason: string };
+  /** `unset`: the variables that have no value, if that is the reason. */
+  | { readonly ok: false; readonly reason: string; readonly unset?: readonly string[] };
 
 /** An entry as it is in a file. */
 export type WrittenServer = WrittenServers[string];
 
 const refuse = (reason: string): EntryReading => ({ ok: false, reason });
+
+const refuseUnset = (field: "env" | "headers", unset: readonly string[]): EntryReading => ({
+  ok: false,
+  reason: `${field}: ${unset.join(", ")} is not set, or is one of our keys`,
+  unset,
+});
 
 /** With two underscores in a row, `mcp__a__b__c` would be ambiguous. A full tool name has at most 64 characters. */
 const NAME = /^[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*$/;
@@ -61,16 +68,16 @@ export const readEntry = (name: string, written: WrittenServer, place: EntryCont
     const problem = addressProblem(url, headers);
     if (problem !== undefined) return refuse(problem);
     const filled = fillVariables(headers, place.environment);
-    if (typeof filled === "string") return refuse(`headers: ${filled}`);
-    return { ok: true, entry: { ...common, transport: "http", url, headers: filled } };
+    if ("unset" in filled) return refuseUnset("headers", filled.unset);
+    return { ok: true, entry: { ...common, transport: "http", url, headers: filled.values } };
   }
   if (command === undefined || type === "http")
     return refuse(type === "http" ? "it has no url" : "it has neither a command nor a url");
   const unfilled = [command, ...args].find((text) => VARIABLE.test(text));
   if (unfilled !== undefined) return refuse(`variables are only filled in env and headers, not in ${unfilled}`);
   const filled = fillVariables(env, place.environment);
-  if (typeof filled === "string") return refuse(`env: ${filled}`);
-  return { ok: true, entry: { ...common, transport: "stdio", command, args, env: filled } };
+  if ("unset" in filled) return refuseUnset("env", filled.unset);
+  return { ok: true, entry: { ...common, transport: "stdio", command, args, env: filled.values } };
 };
 
 type EntryContext = { readonly from?: string; readonly environment: Environment };
@@ -94,21 +101,20 @@ const addressProblem = (url: string, headers: object): string | undefined => {
 const VARIABLE = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/;
 const VARIABLES = new RegExp(VARIABLE.source, "g");
 
-/** Fills in every `${NAME}` and `${NAME:-default}`. Returns a message if a variable is not set. */
-const fillVariables = (
-  values: Readonly<Record<string, string>>,
-  environment: Environment,
-): Readonly<Record<string, string>> | string => {
-  const missing: string[] = [];
+type FilledVariables = { readonly values: Readonly<Record<string, string>> } | { readonly unset: readonly string[] };
+
+/** Fills in every `${NAME}` and `${NAME:-default}`. Returns the names of variables that are not set, if there are any. */
+const fillVariables = (values: Readonly<Record<string, string>>, environment: Environment): FilledVariables => {
+  const unset: string[] = [];
   const filled = Object.entries(values).map(([key, text]) => [
     key,
     text.replace(VARIABLES, (_, name: string, instead: string | undefined) => {
       const value = environment[name] ?? instead;
-      if (value === undefined) missing.push(name);
+      if (value === undefined) unset.push(name);
       return value ?? "";
     }),
   ]);
-  return missing.length === 0 ? Object.fromEntries(filled) : `${missing.join(", ")} is not set, or is one of our keys`;
+  return unset.length === 0 ? { values: Object.fromEntries(filled) } : { unset };
 };
 
 // --- secrets -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,13 @@
 /** Tool servers (MCP): configured, connected, listed and called. */
 
-export { type ConfiguredServers, editServers, MCP_FILE, readServers, type ServerSources } from "./configured.ts";
+export {
+  type ConfiguredServers,
+  editServers,
+  MCP_FILE,
+  readServers,
+  type ServerSources,
+  type SkippedServer,
+} from "./configured.ts";
 export {
   describeTarget,
   type HttpServer,

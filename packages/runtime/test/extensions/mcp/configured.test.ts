@@ -103,6 +103,12 @@ test("a trusted folder's file is read with whatever other programs write into it
     [{ path: "~/settings.json", servers: { mine: { command: "own" } } }],
   ];
   const file = place.at("project/.mcp.json");
+  const skipped = [
+    ["old", `${file}: server "old" is skipped: it uses the old HTTP+SSE transport; only streamable HTTP is supported`],
+    ["broken", `${file}: server "broken" is skipped: Invalid input: expected string, received number`],
+    ["mine", `${file}: server mine is skipped: ~/settings.json has one with the same name`],
+    ["bad name", `${file}: server "bad name" is skipped: a name has at most 32 letters, digits, - and single _`],
+  ].map(([name, notice]) => ({ name, notice }));
   assert.deepEqual(await readServers({ project, trusted: true, settings, environment: ENVIRONMENT }), {
     servers: [
       { name: "mine", from: "~/settings.json", transport: "stdio", command: "own", args: [], env: {} },
@@ -116,12 +122,8 @@ test("a trusted folder's file is read with whatever other programs write into it
         env: { TOKEN: "t0ken-of-mine" },
       },
     ],
-    notices: [
-      `${file}: server "old" is skipped: it uses the old HTTP+SSE transport; only streamable HTTP is supported`,
-      `${file}: server "broken" is skipped: Invalid input: expected string, received number`,
-      `${file}: server mine is skipped: ~/settings.json has one with the same name`,
-      `${file}: server "bad name" is skipped: a name has at most 32 letters, digits, - and single _`,
-    ],
+    notices: skipped.map(({ notice }) => notice),
+    skipped,
   });
 });
 
@@ -132,16 +134,18 @@ test("an untrusted folder is not read, and a link or a malformed file is skipped
   mkdirSync(place.at("b"));
   symlinkSync(place.put("outside.json", '{"mcpServers":{"x":{"command":"y"}}}'), place.at("b/.mcp.json"));
   mkdirSync(place.at("c"));
-  const none = { servers: [], notices: [] };
+  const none = { servers: [], notices: [], skipped: [] };
   assert.deepEqual(await readServers({ ...asked, project: place.at("a"), trusted: false }), none);
   assert.deepEqual(await readServers({ ...asked, project: place.at("c"), trusted: true }), none);
   assert.deepEqual(await readServers({ ...asked, project: place.at("a"), trusted: true }), {
     servers: [],
     notices: [`${file} is skipped: not JSON: InvalidSymbol at character 2`],
+    skipped: [],
   });
   assert.deepEqual(await readServers({ ...asked, project: place.at("b"), trusted: true }), {
     servers: [],
     notices: [`${place.at("b/.mcp.json")} is skipped: this is a link, and links are not followed`],
+    skipped: [],
   });
 });
 
