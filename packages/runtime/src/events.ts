@@ -1,7 +1,7 @@
-/** What happens in a session, as facts for whoever looks on: the terminal, a program, the ledger, traces.
- *  Invariant: subject first, past tense, ids and facts and no display text; an event follows its journal entry, never the
- *  other way round; readers are never imported by what they read.
- *  Elsewhere: what must survive (journal/), what goes over the wire (ModelEvent of @prefork/wire). */
+/** What happens in a session, as facts for everyone who observes it: the terminal, a program, the ledger, traces.
+ *  An event's type names its subject first and is in the past tense. Its fields are ids and facts, never display text.
+ *  A journal entry is written before its event is emitted. Code that emits events never imports code that reads them.
+ *  Elsewhere: what must survive a crash (journal/), what goes over the wire (ModelEvent of @prefork/wire). */
 
 import type { Touches } from "@prefork/guard";
 import type { JsonObject, MarkerPlace, ModelErrorReason, StopReason, Usage } from "@prefork/wire";
@@ -10,7 +10,7 @@ export type Level = "debug" | "info" | "warn" | "error";
 
 export type EpochReason = "start" | "compaction" | "model" | "clear";
 
-/** Why an exchange is over. */
+/** Why an exchange ended. */
 export type ExchangeEnd =
   | "done"
   | "refused"
@@ -22,10 +22,10 @@ export type ExchangeEnd =
   | "provider-failed"
   | "journal-failed";
 
-/** As a journal names its problems. */
+/** What is wrong with a journal entry, in the journal's own terms. */
 export type JournalDamage = "torn" | "unreadable" | "unknown" | "lost" | "changed" | "mended";
 
-/** Why a call gave an error instead of what it was for. */
+/** Why a call returned an error instead of its result. */
 export type CallFault = "unknown-tool" | "bad-input" | "denied" | "failed" | "timed-out" | "aborted" | "interrupted";
 
 export type EventBody =
@@ -53,7 +53,7 @@ export type EventBody =
       readonly attempt: number;
       readonly reason: ModelErrorReason;
       readonly message: string;
-      /** How long the next attempt waits, where it does. */
+      /** The delay before the next attempt, if there is one. */
       readonly waitMs?: number;
     }
   | { readonly type: "answer_restarted"; readonly turn: number }
@@ -67,7 +67,7 @@ export type EventBody =
       readonly usage: Usage;
       readonly usd?: number;
       readonly ms: number;
-      /** The provider's own word for what its cache could not reuse. */
+      /** The provider's own name for the part that its cache could not reuse. */
       readonly missed?: string;
     }
   | {
@@ -75,10 +75,10 @@ export type EventBody =
       readonly callId: string;
       readonly tool: string;
       readonly args: JsonObject;
-      /** As the tool declares it; absent where it does not, or nothing will run. */
+      /** What the tool declares that this call touches. Absent if the tool declares nothing, or if nothing will run. */
       readonly touches?: Touches;
     }
-  /** An extension put other arguments in the place of the model's. */
+  /** An extension replaced the model's arguments. */
   | {
       readonly type: "call_changed";
       readonly callId: string;
@@ -87,7 +87,7 @@ export type EventBody =
       readonly touches?: Touches;
       readonly extension: string;
     }
-  /** A question waits for whoever may answer it, with all that they need to know. */
+  /** A question waits for an answer. The event holds everything that is needed to answer it. */
   | {
       readonly type: "question_opened";
       readonly questionId: string;
@@ -98,7 +98,7 @@ export type EventBody =
       readonly rule?: string;
       readonly notes: readonly string[];
     }
-  /** It was answered, by whomever, or nobody needs the answer any more. */
+  /** The question was answered, or its answer is no longer needed. */
   | { readonly type: "question_closed"; readonly questionId: string }
   | { readonly type: "question_asked"; readonly callId: string; readonly reason: string; readonly rule?: string }
   | { readonly type: "question_answered"; readonly callId: string; readonly answer: "allow" | "always" | "deny" }
@@ -107,7 +107,7 @@ export type EventBody =
       readonly callId: string;
       readonly tool: string;
       readonly reason: string;
-      /** A command that only reads, run as its plan and not as text. */
+      /** The command only reads, so its parsed `CommandPlan` runs instead of its text. */
       readonly asPlan?: true;
     }
   | { readonly type: "call_progressed"; readonly callId: string; readonly text: string }
@@ -139,14 +139,14 @@ export type EventBody =
       readonly type: "family_launched";
       readonly family: string;
       readonly forks: number;
-      /** Why its members are sent as they are. */
+      /** Why its members' requests are sent in this order. */
       readonly reason: string;
       readonly advice: readonly string[];
     }
   | {
       readonly type: "fork_started";
       readonly taskId: string;
-      /** Of this run: a task that is woken runs again. */
+      /** Identifies this run: a task that is resumed gets a new one. */
       readonly runId: string;
       /** The agent that started it. */
       readonly parent: string;
@@ -154,7 +154,7 @@ export type EventBody =
       readonly querySource: string;
       readonly mode: "sync" | "fire-and-forget";
       readonly skipTranscript: boolean;
-      /** The fork's own, where it keeps a journal, in place of the session that the event belongs to. */
+      /** The fork's own session, if it keeps a journal. The event itself belongs to the parent's session. */
       readonly session?: string;
       readonly cacheKeyHash: string;
     }
@@ -165,16 +165,17 @@ export type EventBody =
       readonly read: number;
       readonly prompt: number;
       readonly cause: string;
-      /** JSON path of the first byte that differs from the parent's, if one does. */
+      /** JSON path of the first byte that differs from the parent's request, if one does. */
       readonly diverged?: string;
-      /** Half of the prompt could have been read and was not. Of a family only the first member warns. */
+      /** At least half of the prompt could have been read from the cache and was not. In a family only the first member
+       *  warns. */
       readonly isWarning: boolean;
-      /** How many other forks of the family missed as much: the warning is for all of them. */
+      /** How many other forks of the family missed as much. The warning covers all of them. */
       readonly siblings?: number;
     }
   | { readonly type: "fork_tool_denied"; readonly taskId: string; readonly tool: string; readonly reason: string }
-  /** A run that may write in one folder changed something outside it. `copy`: what it had written, where that was put
-   *  back. */
+  /** A run that may write in one folder changed something outside it. `reverted`: the file was restored. `copy`: the file
+   *  that keeps what the run had written there. */
   | {
       readonly type: "fork_breached";
       readonly taskId: string;
@@ -187,14 +188,14 @@ export type EventBody =
       }[];
     }
   | { readonly type: "observer_failed"; readonly taskId: string; readonly reason: string }
-  /** Nobody waits for it in the foreground any more; it goes on. */
+  /** Nobody waits for the task in the foreground any more. It continues in the background. */
   | { readonly type: "task_backgrounded"; readonly taskId: string }
   | { readonly type: "worktree_created"; readonly taskId: string; readonly path: string; readonly branch: string }
-  /** Its work is committed; a worktree without any is removed. */
+  /** The task's work is committed. A worktree without changes is removed. */
   | { readonly type: "worktree_finished"; readonly taskId: string; readonly files: number; readonly isRemoved: boolean }
-  /** What a crash had left of worktrees, and what was done about it. */
+  /** `what` a crash left behind of a worktree, and what was `done` about it. */
   | { readonly type: "worktree_repaired"; readonly what: string; readonly done: string }
-  /** `unresolved`: files that are left with conflicts in the checkout. */
+  /** `unresolved`: files in the checkout that still have conflicts. */
   | {
       readonly type: "worktree_merged";
       readonly taskId: string;
@@ -202,7 +203,7 @@ export type EventBody =
       readonly files: number;
       readonly unresolved?: readonly string[];
     }
-  /** What a family shares is stored by name with the provider, for as long as its members run. */
+  /** The provider stores what a family shares by name, as long as its members run. */
   | {
       readonly type: "prefix_stored";
       readonly family: string;
@@ -212,7 +213,7 @@ export type EventBody =
       readonly reason: string;
     }
   | { readonly type: "prefix_not_stored"; readonly family: string; readonly reason: string }
-  /** `left`: it could not be removed, and ends by itself. `usd`: what holding it cost. */
+  /** `left`: it could not be removed, and expires by itself. `usd`: what the storage cost. */
   | {
       readonly type: "prefix_released";
       readonly name: string;
@@ -226,23 +227,23 @@ export type EventBody =
       readonly type: "task_ended";
       readonly taskId: string;
       readonly end: string;
-      /** Why, where it did not report. */
+      /** Why it ended, if it did not report. */
       readonly reason?: string;
       readonly turns: number;
       readonly usage: Usage;
       readonly usd: number;
     }
   | { readonly type: "notification_entered"; readonly id: string; readonly taskId: string }
-  /** `damage`: what is wrong with an entry of an earlier life, where that is the problem. */
+  /** `damage`: what is wrong with an entry from an earlier run of the session, if that is the problem. */
   | { readonly type: "journal_troubled"; readonly problem: string; readonly damage?: JournalDamage }
   | { readonly type: "settings_noticed"; readonly notice: string }
-  /** A hook threw, took too long or returned something odd; the agent goes on. */
+  /** A hook threw, timed out or returned an invalid value. The agent continues. */
   | { readonly type: "hook_failed"; readonly extension: string; readonly hook: string; readonly reason: string }
-  /** The session opened without it. */
+  /** The session opened without this extension. */
   | { readonly type: "extension_skipped"; readonly extension: string; readonly reason: string }
-  /** A tool server has told its list, for the first time or anew. */
+  /** A tool server has sent its list of tools, for the first time or after a change. */
   | { readonly type: "server_listed"; readonly server: string; readonly tools: number }
-  /** It did not start, or is gone; calls of its tools are answered with an error until it is back. */
+  /** The tool server did not start, or its connection was lost. Calls of its tools return an error until it is back. */
   | { readonly type: "server_lost"; readonly server: string; readonly reason: string }
   | {
       readonly type: "exchange_ended";
@@ -253,7 +254,7 @@ export type EventBody =
       readonly usd?: number;
     };
 
-/** What is told to the model at the tail because it changed after the conversation began. */
+/** What a note at the tail tells the model, because it changed after the conversation began. */
 export type NoteKind =
   | "date"
   | "mode"
@@ -267,16 +268,16 @@ export type NoteKind =
 
 export type Todo = { readonly content: string; readonly status: "pending" | "in_progress" | "completed" };
 
-/** An event with its place: readers of several sessions, or of a session from outside its process, need no other source. */
+/** An event with its origin, so that readers of several sessions, or in another process, need no other source. */
 export type RuntimeEvent = EventBody & {
   readonly seq: number;
   /** Milliseconds since 1970, by the session's clock. */
   readonly at: number;
   readonly session: string;
   readonly level: Level;
-  /** Who it happened to: `main`, or the id of a task. Never a name that a model chose. */
+  /** The agent that the event belongs to: `main`, or the id of a task. Never a name that a model chose. */
   readonly agent: string;
-  /** Of a child: those that were started together with it, as the rows of tasks name them. */
+  /** For a child: the id of its family, as in the task table. */
   readonly family?: string;
 };
 

@@ -1,8 +1,8 @@
-/** What the runtime needs from outside and what its modules need from later ones, as small interfaces that one place
- *  fills.
- *  Types only. The agent's tools start forks, a fork runs the loop, and the loop runs tools: that circle is cut here,
- *  and only ../session closes it. What crosses `ChildHost` is plain data.
- *  Elsewhere: filling them (session/), the guard's words (@prefork/guard). */
+/** The small interfaces through which the runtime uses the outside world, and its modules use modules that they may not
+ *  import.
+ *  This file has only types. The agent's tools start forks, a fork runs the loop, and the loop runs tools: these types
+ *  break that cycle, and only session/ closes it again. Only plain data crosses `ChildHost`.
+ *  Elsewhere: the implementations (session/ wires them together), the guard's types (@prefork/guard). */
 
 import type { Touches } from "@prefork/guard";
 import type {
@@ -18,47 +18,49 @@ import type {
 } from "@prefork/wire";
 import type { CallFault, EventBody, ExchangeEnd, RuntimeEvent } from "./events.ts";
 
-/** The time, from one place, so that a test can hold it still. */
+/** The only source of time, so that a test can stop it. */
 export type Clock = {
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Resolves after this time, or on `signal`. Default: the real one. */
+  /** Resolves after this time, or when `signal` is aborted. Default: real time. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 };
 
-/** New names: unique, and without meaning. */
+/** New ids. They are unique and have no meaning. */
 export type Ids = { readonly next: (kind: "session" | "task" | "shell" | "question" | "notice" | "run") => string };
 
 export type Question = {
   readonly id: string;
-  /** Who asks: `main`, or the id of a task. Never a name that a model chose. */
+  /** The agent that asks: `main`, or the id of a task. Never a name that a model chose. */
   readonly agent: string;
-  /** What that task is for, as its parent put it. */
+  /** What that task is for, in its parent's words. */
   readonly scope?: string;
   readonly tool: string;
   readonly args: JsonObject;
-  /** As the tool declares it; absent where it does not: then it may touch anything. */
+  /** What the tool declares that the call touches. Absent if the tool declares nothing: the call may touch anything. */
   readonly touches?: Touches;
   readonly reason: string;
-  /** What would allow this and little more, for good. */
+  /** The rule that would allow this call, and little more, from now on. */
   readonly rule?: string;
-  /** What a person should know before saying yes. */
+  /** What a person should know before allowing it. */
   readonly notes: readonly string[];
 };
 
-/** `all`: the same for every other question that waits at this moment, whoever asks it. */
+/** `all`: the answer also applies to every other question that is waiting now, from any agent. */
 export type Answer =
-  /** This once. `reason`: why, where no person said so. */
+  /** Allows this one call. `reason`: why, if no person decided it. */
   | { readonly kind: "allow"; readonly reason?: string; readonly all?: boolean }
-  /** Allowed now and from here on by this rule; for all: only what the rule covers. */
+  /** Allows this call, and from now on everything that this rule covers. With `all`: only the questions that the rule
+   *  covers. */
   | { readonly kind: "always"; readonly rule: string; readonly all?: boolean }
-  /** `stop`: whoever asked this is to end, and nobody else. */
+  /** `stop`: also stops the agent that asked, and no other. */
   | { readonly kind: "deny"; readonly reason?: string; readonly stop?: boolean; readonly all?: boolean };
 
-/** Puts a question to whoever answers for the session. */
+/** Puts a question to the person or program that answers for the session. */
 export type Ask = (question: Question, signal: AbortSignal) => Promise<Answer>;
 
-/** Tools whose far side is a room that comes later in the data flow. Absent: the tool says that it is not available. */
+/** Tools that are implemented in a module that the tools may not import. If one is absent, the tool says that it is not
+ *  available. */
 export type Delegation = {
   readonly agent?: DelegatedCall;
   readonly taskOutput?: DelegatedCall;
@@ -75,7 +77,7 @@ export type DelegatedCall = (
 
 export type Delegated = {
   readonly text: string;
-  /** In place of the text, where there is more than text. */
+  /** Replaces `text` if the result has more than text. */
   readonly content?: readonly (TextBlock | ImageBlock)[];
   readonly isError?: boolean;
   readonly facts?: Json;
@@ -85,7 +87,7 @@ export type Delegated = {
 
 export type SpendLimits = {
   readonly usd?: number;
-  /** Prompt and output tokens of all requests. */
+  /** Prompt and output tokens of all requests together. */
   readonly tokens?: number;
 };
 
@@ -96,7 +98,7 @@ export type Reservation = { readonly usd: number; readonly tokens: number };
 
 export type Shortage = { readonly limit: "usd" | "tokens"; readonly needed: number; readonly left: number };
 
-/** What several agents spend from. */
+/** A budget that several agents share. */
 export type Budget = {
   /** What may still be reserved. */
   readonly left: Reservation;
@@ -105,15 +107,15 @@ export type Budget = {
   /** Is money limited? Then a model without a price cannot be used. */
   readonly countsMoney: boolean;
   readonly reserve: (amount: Reservation) => Shortage | undefined;
-  /** The request has ended: what it really used takes the place of what was reserved. */
+  /** The request has ended: its actual cost replaces its reservation. */
   readonly settle: (reservation: Reservation, used: Spent) => void;
-  /** Resolves when a reservation was settled, or on `signal`. */
+  /** Resolves when a reservation has been settled, or when `signal` is aborted. */
   readonly freed: (signal: AbortSignal) => Promise<void>;
 };
 
 // --- children ------------------------------------------------------------------------------------------------------------
 
-/** How a task came to its end. Each leaves what it had done so far. */
+/** How a task ended. In every case its work so far is kept. */
 export type TaskEnd = "reported" | "failed" | "aborted" | "timed-out" | "out-of-turns" | "over-budget" | "interrupted";
 
 export type TaskResult = {
@@ -127,32 +129,32 @@ export type TaskResult = {
   readonly ms: number;
 };
 
-/** Words for a task, under an id by which they are delivered once. `by`: whose; default: the main agent's. */
+/** A message for a task. Its id ensures that it is delivered only once. `by`: who wrote it; default: the main agent. */
 export type Mail = { readonly id: string; readonly message: string; readonly by?: "user" };
 
-/** "sync": whoever asked for it waits for its result. */
+/** "sync": the caller waits for the result. */
 export type DelegateMode = "sync" | "fire-and-forget";
 
 export type Isolation = "worktree";
 
 export type ForkLimits = SpendLimits & {
   readonly turns?: number; // default: 200
-  /** Time that it may work; waiting for a person's answer does not count. */
+  /** How long it may work. Time spent waiting for a person's answer does not count. */
   readonly ms?: number;
 };
 
-/** How much of the parent's turn under way a child is given. */
+/** How much of the parent's turn in flight a child sees. */
 export type TailChoice = {
-  /** "trim": nothing of it. Default: keep. */
+  /** "trim": the child sees nothing of it. Default: keep. */
   readonly inFlight?: "keep" | "trim";
-  /** "all": constants even where a result is known. Default: forks. */
+  /** "all": every result is a placeholder, even if it is known. Default: forks. */
   readonly placeholders?: "forks" | "all";
 };
 
-/** What a child is to do. Kept with its task, so that a later life of the session can resume it. */
+/** What a child should do. It is stored with its task, so that a later run of the session can resume it. */
 export type ForkPlan = {
   readonly task: string;
-  /** Of this run, for traces. */
+  /** Identifies this run in traces. */
   readonly runId: string;
   readonly label: string;
   readonly agentType: string;
@@ -160,17 +162,17 @@ export type ForkPlan = {
   readonly mode: DelegateMode;
   readonly directive: string;
   readonly protocol: ChildProtocol;
-  /** In place of the directive, where the caller brings messages of its own. */
+  /** Replace the directive if the caller supplies its own messages. */
   readonly messages?: readonly Message[];
   readonly tail: Required<TailChoice>;
   readonly limits: ForkLimits;
-  /** Stands at the tail, before the directive. */
+  /** Text at the tail, before the directive. */
   readonly reminder?: string;
-  /** What tools and traces call it. Default: the task's id. */
+  /** Its name in tools and traces. Default: the task's id. */
   readonly agentId?: string;
-  /** Leaves no journal and no row. */
+  /** It leaves no journal and no row in the task table. */
   readonly skipTranscript: boolean;
-  /** A filter of the caller's narrows what it may call; it has to be given again to resume it. */
+  /** A filter of the caller restricts which tools it may call. To resume it, the caller must pass the filter again. */
   readonly isFiltered: boolean;
   /** It works in a worktree of its own. */
   readonly isolation?: Isolation;
@@ -181,43 +183,43 @@ export type ForkPlan = {
 /** What a host opens a child from: plain data that survives `structuredClone` and JSON, so that any host can open it. */
 export type ChildPlan = {
   readonly fork: ForkPlan;
-  /** The tasks that were started together with it, in the order they were asked for. */
+  /** The tasks that were started together with it, in the order in which they were requested. */
   readonly siblings: Siblings;
-  readonly begins: /** From a prefix of its parent: the entry of that session's journal with this chain hash. Then what only it is told. */
+  /** "fork": from a prefix of its parent, which is the entry with this chain hash in the journal of that session;
+   *  `additions` is what only this child reads after it. "empty": with only its prompt. "resume": from its own journal. */
+  readonly begins:
     | {
         readonly kind: "fork";
         readonly from: { readonly session: string; readonly hash: string };
         readonly additions: readonly Addition[];
       }
-    /** With nothing but its prompt. */
     | { readonly kind: "empty" }
-    /** From its own journal. */
     | { readonly kind: "resume"; readonly session: string; readonly mail: readonly Mail[] };
-  /** By its earlier runs. */
+  /** What its earlier runs spent. */
   readonly spent?: Spent;
 };
 
-/** `family`: as the rows of tasks name it. */
+/** `family`: its id in the task table. */
 export type Siblings = { readonly family: string; readonly tasks: readonly string[] };
 
-/** What of a child's journal its parent follows. */
+/** The entries of a child's journal that its parent follows. */
 export type ChildEntry =
   | { readonly kind: "message"; readonly message: Message }
-  /** Its last turn is over: it reads nothing more. */
+  /** Its last turn has ended: it reads no more messages. */
   | { readonly kind: "exchange_ended"; readonly end: ExchangeEnd };
 
-/** What a child has of whoever started it. What goes in and comes out is plain data. */
+/** What a child can use of the session that started it. Arguments and results are plain data. */
 export type ChildParent = {
-  /** Events of a child begin while it is being opened. */
+  /** A child's first events are emitted while it is being opened. */
   readonly emit: (event: EventBody) => void;
-  /** Puts a question to whoever answers for the session. Absent: there is nobody. */
+  /** Puts a question to the person or program that answers for the session. Absent if there is none. */
   readonly ask?: Ask | undefined;
-  /** What its requests are reserved from and settled with. */
+  /** The budget in which its requests are reserved and settled. */
   readonly budget: Budget;
   readonly append: (entry: ChildEntry) => void;
-  /** Resolves when its first request may be sent: not beside a leader that is not answered. */
+  /** Resolves when its first request may be sent: not while its family's leader is unanswered. */
   readonly awaitTurn: (signal: AbortSignal) => Promise<void>;
-  /** What became of that request: others may be waiting for it. */
+  /** Reports the outcome of that request, because others may be waiting for it. */
   readonly reportTurn: (state: "readable" | "failed") => void;
 };
 
@@ -228,11 +230,11 @@ export type ChildResult = {
   readonly usage: Usage;
   readonly usd: number;
   readonly turns: number;
-  /** Where it has the form that was asked for. */
+  /** Present if it has the requested form. */
   readonly report?: Report;
 };
 
-/** What a fork reported, by its headings. */
+/** A fork's report, one field per heading. */
 export type Report = {
   readonly scope: string;
   readonly result: string;
@@ -241,27 +243,27 @@ export type Report = {
   readonly issues: string;
 };
 
-/** Why a child is stopped, where that is not its parent's or a user's wish. */
+/** Why a child is stopped, if neither its parent nor a user asked for it. */
 export type ChildEnding = { readonly end: TaskEnd; readonly reason: string };
 
 export type OpenChild = {
-  /** The session that keeps its own entries; absent where none is kept. */
+  /** The session that keeps its own entries. Absent if nothing is kept. */
   readonly session?: string | undefined;
   readonly cacheKeyHash: string;
-  /** JSON path of the first byte that differs from what its parent had sent, if one does. */
+  /** JSON path of the first byte that differs from its parent's request, if one does. */
   readonly diverged?: string | undefined;
-  /** False: it has said its last, and reads nothing more. */
+  /** False: its last turn has ended, and it reads no more messages. */
   readonly steer: (mail: Mail) => boolean;
-  /** From now on every call is refused, with this reason. */
+  /** Refuses every call from now on, with this reason. */
   readonly refuseCalls: (reason: string) => void;
   readonly stop: (ending?: ChildEnding) => void;
-  /** Starts it, once. Resolves when it has ended and everything of it is closed. */
+  /** Starts it; call this once. Resolves when it has ended and all its resources are closed. */
   readonly result: () => Promise<ChildResult>;
 };
 
-/** Where children run: in this process, in a worktree, or elsewhere. Whoever opens one does not know which. */
+/** Where children run: in this process, in a worktree, or elsewhere. The code that opens a child does not know which. */
 export type ChildHost = {
-  /** Called for all that start together, before the first of them is opened. */
+  /** Called once for all children that start together, before the first of them is opened. */
   readonly prepare?: (plans: readonly ChildPlan[]) => Promise<void>;
   readonly open: (plan: ChildPlan, parent: ChildParent, signal: AbortSignal) => Promise<OpenChild>;
 };
@@ -278,12 +280,12 @@ export type HookedCall = {
   readonly touches?: Touches;
 };
 
-/** What an extension says of a call before it runs. It can tighten and never loosen. */
+/** What an extension decides about a call before it runs. It can make permissions stricter, never looser. */
 export type CallVerdict =
   | { readonly kind: "deny"; readonly reason: string }
   | { readonly kind: "ask"; readonly reason: string }
-  /** Runs with these arguments instead. They are checked and judged like any others; the model's own words stay, and the
-   *  result says what ran. */
+  /** The call runs with these arguments instead. They are checked and judged like any others. The conversation keeps the
+   *  model's own arguments, and the result says what ran. */
   | { readonly kind: "change"; readonly args: JsonObject };
 
 /** Text for the model, at the tail. */
@@ -293,17 +295,17 @@ export type Hooked<T> = T | undefined | Promise<T | undefined>;
 
 export type Happened<T extends EventBody["type"]> = Extract<EventBody, { readonly type: T }>;
 
-/** What an extension may do while a session runs. A hook has a time limit. One that throws, hangs or gives something odd is
- *  reported by an event, and the agent goes on; only `beforeCall` then denies its call. */
+/** What an extension may do while a session runs. A hook has a time limit. If a hook throws, hangs or returns an invalid
+ *  value, an event reports it and the agent continues; if that hook is `beforeCall`, its call is denied. */
 export type Hooks = {
-  /** Before a call that the guard does not deny. */
+  /** Runs before a call that the guard does not deny. */
   readonly beforeCall?: (call: HookedCall, signal: AbortSignal) => Hooked<CallVerdict>;
-  /** After a call that ran. A note becomes part of its result. */
+  /** Runs after a call that ran. A note becomes part of its result. */
   readonly afterCall?: (
     call: HookedCall & { readonly text: string; readonly fault?: CallFault; readonly ms: number },
     signal: AbortSignal,
   ) => Hooked<HookNote>;
-  /** A prompt of the user. A note stands before it. */
+  /** The user entered a prompt. A note is put before it. */
   readonly promptEntered?: (prompt: { readonly text: string }, signal: AbortSignal) => Hooked<HookNote>;
   readonly beforeCompaction?: (
     compaction: { readonly agent: string; readonly why: "threshold" | "context-full" | "asked" },
@@ -313,13 +315,14 @@ export type Hooks = {
   readonly exchangeEnded?: (ended: Happened<"exchange_ended">, signal: AbortSignal) => Hooked<unknown>;
   readonly forkStarted?: (started: Happened<"fork_started">, signal: AbortSignal) => Hooked<unknown>;
   readonly taskEnded?: (ended: Happened<"task_ended">, signal: AbortSignal) => Hooked<unknown>;
-  /** The session waits for this one, within the time limit. */
+  /** The session waits for this hook, up to the time limit. */
   readonly sessionClosed?: (closed: { readonly session: string }, signal: AbortSignal) => Hooked<unknown>;
 };
 
-// --- whoever is attached to a session ------------------------------------------------------------------------------------
+// --- clients of a session ------------------------------------------------------------------------------------------------
 
-/** Events as they happen. `keptFrom`: the oldest seq that could still be had when it began; older ones are in the journal. */
+/** Events as they happen. `keptFrom`: the oldest seq that was still available when the subscription began; older events are
+ *  in the journal. */
 export type Subscription = AsyncIterableIterator<RuntimeEvent> & Disposable & { readonly keptFrom: number };
 
 export type PromptEnd = {
@@ -332,25 +335,28 @@ export type PromptEnd = {
   readonly usd: number;
 };
 
-/** How a terminal, another process, an editor or a page takes part in a session. Any number may be attached. */
+/** How a terminal, another process, an editor or a web page takes part in a session. Any number may be attached. */
 export type SessionControl = {
   readonly session: string;
-  /** From this seq on, as far as events are kept, then live. Default: live only. Kept are the latest 5,000 since the first
-   *  control of the session was asked for, without those of level debug, and at most 16 million characters of text. */
+  /** Yields the kept events from this seq on, then live ones. Default: live events only. The session keeps the latest
+   *  5,000 events since its first control was created, without those of level debug, and at most 16 million characters
+   *  of text. */
   readonly subscribe: (fromSeq?: number) => Subscription;
-  /** One at a time: while an exchange runs it is refused, whoever began that. */
+  /** Refused while an exchange runs, no matter which client started it. */
   readonly prompt: (
     prompt: string | readonly (TextBlock | ImageBlock | DocumentBlock)[],
     options?: { readonly signal?: AbortSignal; readonly tasks?: "wait" | "leave" },
   ) => Promise<PromptEnd>;
   /** Questions that nobody has answered yet. */
   readonly questions: () => readonly Question[];
-  /** The first answer to a question counts. False: it does not wait any more, and nothing has happened. */
+  /** The first answer to a question counts. False: the question is no longer open, and nothing happened. */
   readonly answer: (questionId: string, answer: Answer) => boolean;
-  /** Words for the main agent while it works, or for a task: read at the next boundary. A task that has ended is woken. */
+  /** Sends a message to the main agent while it works, or to a task. The agent reads it at its next turn boundary. A task
+   *  that has ended is resumed. */
   readonly steer: (text: string, taskId?: string) => Promise<void>;
-  /** Ends a task, or without an id the exchange that runs; resolves when that has ended. */
+  /** Stops a task, or without an id the running exchange. Resolves when it has ended. */
   readonly stop: (taskId?: string) => Promise<void>;
-  /** Whoever waits for this task, or for any, goes on; the task does too. */
+  /** Moves this task to the background, or without an id every task that somebody waits for. The waiting callers
+   *  continue, and so does the task. */
   readonly background: (taskId?: string) => void;
 };
