@@ -6,7 +6,7 @@ import { type Problem, placeOf, readSources, type SourceFile, type Verdict } fro
 
 /** The edges, where time and the machine come in as defaults that a caller can replace. */
 const edges = [
-  /^packages\/wire\/src\/(?:send\/(?:transport|client|retry)|launch|family)(?:\.ts$|-)/,
+  /^packages\/wire\/src\/(?:send\/(?:transport|client)|launch|family)(?:\.ts$|-)/,
   /^packages\/simulator\/src\/(?:serve|server|clock)(?:\.ts$|\/|-)/,
   /^packages\/xray\/src\/proxy\/(?:server|proxy)(?:\.ts$|-)/,
 ];

@@ -1,6 +1,6 @@
 /** Every way a request can fail, in one closed union, and whether a retry can help.
  *  Invariant: `retryable` is decided here and nowhere else.
- *  Elsewhere: reading a provider's error (protocols/), waiting and retrying (send/retry.ts). */
+ *  Elsewhere: reading a provider's error (protocols/), waiting and retrying (send/client.ts). */
 
 /** Invalid input from the caller or the user. The message says what is wrong and where, in one line. */
 export class InputError extends Error {

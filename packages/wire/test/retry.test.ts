@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bytesOf, type ClientOptions, createClient, ModelError, type ModelEvent } from "../src/index.ts";
-import { Backoff, defaultRetry, realEdge } from "../src/send/retry.ts";
+import { Backoff, defaultRetry, realEdge } from "../src/send/client.ts";
 import {
   answers,
   begin,

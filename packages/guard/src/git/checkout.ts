@@ -1,4 +1,4 @@
-/** Which repository does a folder belong to? Found by our own walk upwards, without git.
+/** Which repository does a folder belong to, and how much of it may be read? Found by our own walk upwards, without git.
  *  Invariant: only a form that is fully understood gets an answer: a folder `.git`, or a file `.git` that points at one (linked
  *  worktree, submodule, separate git folder). Anything doubtful is a reason to ask, never "no repository".
  *  Elsewhere: what is read from it (records.ts), the copy that git gets to see (view.ts). */
@@ -6,10 +6,6 @@
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { readPlainFile, realPath, resolveName } from "../files/index.ts";
-import type { ReadBudget } from "./read-budget.ts";
-import { Doubt } from "./read-budget.ts";
-
-export { Doubt } from "./read-budget.ts";
 
 /** All paths are canonical. */
 export type Checkout = {
@@ -127,3 +123,85 @@ export const readGitFile = (path: string, mostBytes: number, budget?: ReadBudget
 /** The text of a link, if it is one. */
 export const linkText = (path: string): string | undefined =>
   look(path)?.isSymbolicLink() ? readlinkSync(path) : undefined;
+
+/** Reading a repository blocks this process, so everything that is read shares one budget of bytes, names and time. Beyond
+ *  it, reading ends with a reason to ask. Time is CPU time, so a busy machine gives the same answers. Limits for single
+ *  files, which tell what is too large to be real, are in records.ts and index-file.ts. */
+
+export type ReadLimits = {
+  readonly bytes?: number; // default: 64,000,000
+  /** Looked at in folders, the index and lists. Default: 1,000,000. */
+  readonly names?: number;
+  readonly milliseconds?: number; // default: 1,000
+  /** Milliseconds of the processor so far. Default: of this process. */
+  readonly now?: () => number;
+};
+
+/** Opening a file takes about as long as reading so many names. */
+const OPENING = 20;
+
+/** Asking for the time takes as long as looking at a name. */
+const BETWEEN_LOOKS = 500;
+
+const ofThisProcess = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+};
+
+export class ReadBudget {
+  #bytes: number;
+  #names: number;
+  #milliseconds: number;
+  readonly #now: () => number;
+  #since: number | undefined;
+  #sinceLook = 0;
+
+  constructor({ bytes = 64_000_000, names = 1_000_000, milliseconds = 1_000, now = ofThisProcess }: ReadLimits = {}) {
+    this.#bytes = bytes;
+    this.#names = names;
+    this.#milliseconds = milliseconds;
+    this.#now = now;
+  }
+
+  /** Only what happens inside takes time off. */
+  timed<T>(read: () => T): T {
+    this.#since = this.#now();
+    try {
+      return read();
+    } finally {
+      this.#look();
+      this.#since = undefined;
+    }
+  }
+
+  #look(): void {
+    this.#sinceLook = 0;
+    if (this.#since === undefined) return;
+    const now = this.#now();
+    this.#milliseconds -= now - this.#since;
+    this.#since = now;
+  }
+
+  /** Throws where the place, or what was read before it, goes beyond the bounds. */
+  names(count: number, place: string): void {
+    this.#names -= count;
+    this.#sinceLook += count;
+    if (this.#sinceLook >= BETWEEN_LOOKS) this.#look();
+    if (this.#names < 0) throw new Doubt(`the repository has too many names to check; the last were in ${place}`);
+    if (this.#milliseconds < 0) throw new Doubt(`reading the repository takes too long; the last read was ${place}`);
+  }
+
+  /** One file that is about to be read takes no more than this. */
+  get bytesLeft(): number {
+    return Math.max(this.#bytes, 0);
+  }
+
+  file(bytes: number, path: string): void {
+    this.#bytes -= bytes;
+    this.names(OPENING, path);
+  }
+}
+
+/** Why a repository needs approval. It is thrown while the repository is read; callers outside get it as a value
+ *  (`orDoubt`, `viewProblem`). */
+export class Doubt extends Error {}

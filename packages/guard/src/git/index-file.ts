@@ -6,8 +6,8 @@
  *  Elsewhere: what the names lead to on the disk (tracked.ts). */
 
 import { createHash } from "node:crypto";
+import type { ReadBudget } from "./checkout.ts";
 import { Doubt } from "./checkout.ts";
-import type { ReadBudget } from "./read-budget.ts";
 
 export type IndexCopy = {
   /** The file for git, built on demand. */

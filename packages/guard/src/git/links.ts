@@ -7,8 +7,8 @@
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { listFolder, realPath, resolveName } from "../files/index.ts";
+import type { ReadBudget } from "./checkout.ts";
 import { Doubt, isFolder, readGitFile } from "./checkout.ts";
-import type { ReadBudget } from "./read-budget.ts";
 
 /** More than any maintained repository has. */
 const MOST_NAMES = 50_000;

@@ -7,8 +7,8 @@
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { listFolder } from "../files/index.ts";
+import type { ReadBudget } from "./checkout.ts";
 import { type Checkout, Doubt, linkText, look, readGitFile } from "./checkout.ts";
-import type { ReadBudget } from "./read-budget.ts";
 
 /** Files of git's folder by their names in it. */
 export type Records = ReadonlyMap<string, string | Buffer>;

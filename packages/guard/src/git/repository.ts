@@ -5,10 +5,9 @@
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { realPath, resolveName } from "../files/index.ts";
-import { type Checkout, Doubt, isFolder, locate, placeOf, readGitFile } from "./checkout.ts";
+import { type Checkout, Doubt, isFolder, locate, placeOf, ReadBudget, readGitFile } from "./checkout.ts";
 import { type IndexCopy, readIndex } from "./index-file.ts";
 import { readObjects } from "./links.ts";
-import { ReadBudget } from "./read-budget.ts";
 import { type Records, readRecords, readText } from "./records.ts";
 import { isTrue, nameOf, readSettings, type Setting } from "./settings.ts";
 import { checkTracked } from "./tracked.ts";

@@ -4,8 +4,8 @@
  *  Elsewhere: settings without which git's answers would differ (repository.ts). */
 
 import { join } from "node:path";
+import type { ReadBudget } from "./checkout.ts";
 import { type Checkout, Doubt, readGitFile } from "./checkout.ts";
-import type { ReadBudget } from "./read-budget.ts";
 import { trimEndOf } from "./records.ts";
 
 export type Setting = {

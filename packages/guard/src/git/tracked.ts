@@ -3,9 +3,9 @@
  *  Elsewhere: the names themselves (index-file.ts). */
 
 import { existsSync } from "node:fs";
+import type { ReadBudget } from "./checkout.ts";
 import { Doubt, look } from "./checkout.ts";
 import type { IndexCopy } from "./index-file.ts";
-import type { ReadBudget } from "./read-budget.ts";
 
 /** A name of the index as the system takes it; only one that is no UTF-8 cannot be said as text. */
 const placed = (top: string, name: string): string | Buffer => {

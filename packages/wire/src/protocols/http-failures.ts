@@ -1,7 +1,7 @@
 /** What a failed response means, whichever provider sent it: its status, how long to wait, and whether the account is
  *  out of credit.
  *  Elsewhere: the error names of a provider (anthropic.ts, gemini.ts, openai-errors.ts), retrying
- *  (../send/retry.ts). */
+ *  (../send/client.ts). */
 
 import { ModelError, type ModelErrorReason, printable } from "../errors.ts";
 import type { FailedResponse } from "./protocol.ts";

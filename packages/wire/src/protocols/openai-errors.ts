@@ -1,5 +1,5 @@
 /** What errors of OpenAI and compatible endpoints mean, as a status with a body or inside a stream.
- *  Elsewhere: whether to retry (../errors.ts, ../send/retry.ts), what a status means in general (http-failures.ts). */
+ *  Elsewhere: whether to retry (../errors.ts, ../send/client.ts), what a status means in general (http-failures.ts). */
 
 import { isObject } from "../json.ts";
 import type { Json, JsonObject } from "../request.ts";

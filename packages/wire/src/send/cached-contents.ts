@@ -16,7 +16,7 @@ import {
   readStored,
 } from "../protocols/index.ts";
 import type { ClientOptions } from "./client.ts";
-import { Backoff, defaultRetry, realEdge } from "./retry.ts";
+import { Backoff, defaultRetry, realEdge } from "./client.ts";
 import { type Attempt, createTransport, defaultTimeouts, parseBase, redactKey, targetUnder } from "./transport.ts";
 
 export type StoredContent = {

@@ -1,7 +1,7 @@
 /** One attempt to send bytes and read the response, over HTTP(S).
  *  Invariant: the chunks are sent unchanged, with their length; aborting or leaving the loop closes the connection;
  *  nothing that is sent can change the host, and no message of ours contains a key.
- *  Elsewhere: retrying (retry.ts), decoding (decode.ts), what frames mean (../protocols). */
+ *  Elsewhere: retrying (client.ts), decoding (decode.ts), what frames mean (../protocols). */
 
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
