@@ -58,7 +58,7 @@ const folder = await mkdtemp(join(tmpdir(), "prefork-example-"));
 
   // #region background
   const survey = session.fork({ prompt: "Survey the parts again." });
-  survey.background(); // whoever waits for it goes on, and so does the fork
+  survey.background(); // the caller stops waiting; the fork keeps running
   const outcome = await survey.result();
   console.log(outcome.status);
 
