@@ -228,6 +228,26 @@ test("links: targets, headings, lines and path spans must exist", async () => {
   ]);
 });
 
+test("links: the files that a header names must exist", async () => {
+  const header = [
+    "/** Header.",
+    " *  Elsewhere: here.ts, the root (index.ts), (../b), (../b: one.ts, two.ts), another package (@prefork/other:",
+    " *  three.ts), gone.ts, (../c), (../b: one.ts and gone-too.ts), (@prefork/other: one.ts). */",
+    "// never.ts",
+  ].join("\n");
+  const files = {
+    "packages/x/src/a/file.ts": header,
+    ...{ "packages/x/src/a/here.ts": "", "packages/x/src/index.ts": "" },
+    ...{ "packages/x/src/b/one.ts": "", "packages/x/src/b/two.ts": "", "packages/other/src/three.ts": "" },
+  };
+  assert.deepEqual(
+    brief(await inFolder(files, checkLinks)),
+    ["gone.ts", "../c", "gone-too.ts", "one.ts"].map(
+      (name) => `packages/x/src/a/file.ts:3 what a header names exists (${name} is not there)`,
+    ),
+  );
+});
+
 test("links: quoted code equals the example or its region", async () => {
   const files = {
     "examples/01-a.ts": "const a = 1;\n{\n  // #region middle\n  const b = 2;\n  // #endregion\n}\n",

@@ -1,5 +1,5 @@
-/** Do the targets in documents exist? Checks links and their anchors, code spans that name a path of this repository, and
- *  code blocks that name the example they come from.
+/** Do the targets in documents and headers exist? Checks links and their anchors, code spans that name a path of this
+ *  repository, code blocks that name the example they come from, and the files that a source file's header names.
  *  Invariant: code inside fences is never searched for links.
  *  Elsewhere: whether the examples run (../test.ts). */
 
@@ -25,7 +25,11 @@ export function checkLinks(root: string): Verdict {
     ...checkPathSpans(root, document),
     ...checkQuotedCode(root, document),
   ]);
-  return { files: documents.length, problems };
+  const sources = listFiles(root, /\.ts$/).filter((path) => /^packages\/[^/]+\/src\//.test(path));
+  return {
+    files: documents.length + sources.length,
+    problems: [...problems, ...sources.flatMap((path) => checkHeader(root, path))],
+  };
 }
 
 const report = (document: Document, index: number, rest: Omit<Problem, "place">): Problem => ({
@@ -71,6 +75,34 @@ function faultOf(root: string, target: string, anchor: string | undefined): stri
   return target.endsWith(".md") && !headingsOf(text).includes(anchor)
     ? `${target} has no heading #${anchor}`
     : undefined;
+}
+
+/** The files that a header names: `run.ts` in the same folder or from the package's `src`, `../fork`, `../fork: family.ts`
+ *  and `@prefork/wire: family.ts` in that folder or package. */
+function checkHeader(root: string, path: string): readonly Problem[] {
+  const text = readFileSync(join(root, path), "utf8");
+  const header = /^(?:#!.*\n)?\/\*\*[\s\S]*?\*\//.exec(text)?.[0] ?? "";
+  const [folder, source] = [posix.dirname(path), path.split("/").slice(0, 3).join("/")];
+  const within = (named: string): readonly string[] =>
+    named.startsWith("@prefork/")
+      ? [`packages/${named.slice("@prefork/".length)}/src`]
+      : [posix.join(folder, named), posix.join(source, named)];
+  const reference =
+    /(?:(@prefork\/[\w-]+|[\w./-]+):[\s*]+)?((?:[\w./-]+\.ts\b(?:(?:,|\s+and)[\s*]+(?=[\w./-]+\.ts\b))?)+)|(?<=\()(\.\.\/[\w./-]*[\w-])/g;
+  return [...header.matchAll(reference)].flatMap((match) => {
+    const [, named, files, other = ""] = match;
+    const inner = [source, "", ...(named === undefined ? [] : within(named))];
+    const basesOf = (name: string): readonly string[] => [folder, ...(name.startsWith("..") ? [] : inner)];
+    const names = files?.match(/[\w./-]+\.ts\b/g) ?? [other];
+    return names
+      .filter((name) => !basesOf(name).some((base) => existsSync(join(root, base, name))))
+      .map((name) => ({
+        place: `${path}:${lineOf(text, match.index)}`,
+        rule: `what a header names exists (${name} is not there)`,
+        wayOut:
+          "name the file that has this part now, as `file.ts`, `../folder: file.ts` or `@prefork/package: file.ts`",
+      }));
+  });
 }
 
 /** The anchors a Markdown page gets: lower case, punctuation dropped, spaces as hyphens, repeats numbered. */

@@ -1,7 +1,7 @@
 /** The user's own prices: a JSON file that overrides the built-in table.
  *  Invariant: a file is used as a whole, or refused with one line that names the file and the JSON path; a known model may
  *  be changed in part, but an unknown one must be complete, so that no price is guessed.
- *  Elsewhere: applying it (withPrices of @prefork/wire), the built-in prices (its models.ts). */
+ *  Elsewhere: applying it (withPrices of @prefork/wire), the built-in prices (@prefork/wire: cost/models.ts). */
 
 import { readFile } from "node:fs/promises";
 import { knownModels, type ModelFacts, modelFacts, type PriceOverride, withPrices } from "@prefork/wire";

@@ -165,7 +165,7 @@ const blockStart = (): number => {
  *  Invariant: a process is ours only if its environment contains our mark, a number that nobody can guess. It is signalled only
  *  while it is still the process that was inspected (same pid, same start time). Linux only: elsewhere nothing is found.
  *  Not found: processes started without the environment (`env -i`), and those of another user.
- *  Elsewhere: the process group itself (../tools), the sandbox, where everything ends with its first process (../run). */
+ *  Elsewhere: the process group itself (the caller), the sandbox, where everything ends with its first process (../run). */
 
 export const MARK = "PREFORK_COMMAND";
 

@@ -1,7 +1,7 @@
 /** May this call run? The one answer: allow, deny or ask.
  *  Invariant: total. Deny rules come before the filter, then ask rules, then allow rules, then mode and built-in judgement.
- *  Nothing that an allow rule, a mode or an answer says undoes a denial; an exception denies.
- *  Elsewhere: what rules mean (rules.ts), which apply (policy.ts), what a command does (bash/), who is asked (../tasks). */
+ *  No allow rule, mode or answer undoes a denial; an exception denies.
+ *  Elsewhere: what rules mean (rules.ts), which apply (policy.ts), what a command does (bash/), whom to ask (the caller). */
 
 import { type ClassifyOptions, opensNoFile, type Verdict } from "../bash/index.ts";
 import { isPseudoPath, mayContainSecrets, partsBelow, protectedAtHome, protectedName } from "../paths/index.ts";

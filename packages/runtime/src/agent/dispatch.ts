@@ -1,9 +1,9 @@
 /** One tool batch: every call of a complete message gets one result.
  *  Results are in the order of the calls. Calls that only read run in parallel, all others run alone and in order. A
- *  call that may have an effect has a journal entry before it and one after it, and whoever sees its end in an event
+ *  call that may have an effect has a journal entry before it and one after it, and an observer that sees its end in an event
  *  finds it in the journal. After an abort every call still gets a result, so that the next request is valid.
- *  Elsewhere: may a call run (@prefork/guard), running its tool (run-tool.ts), the tools (../tools), who asked for the
- *  batch (turn.ts). */
+ *  Elsewhere: may a call run (@prefork/guard), running its tool (run-tool.ts), the tools (../tools), the loop that
+ *  asks for the batch (run.ts). */
 
 import { type CommandPlan, type Decision, decide, type GuardContext, type ToolCall } from "@prefork/guard";
 import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefork/wire";

@@ -1,7 +1,7 @@
 /** One child as its host runs it: from its first turn to its report.
- *  Whatever ends it, its work is kept before its end is told, its report is checked and never refused, and everything that
- *  was opened for it is closed.
- *  Elsewhere: opening it (local-host.ts), where it works (place.ts), what a report says (report.ts), the loop (../agent). */
+ *  However it ends, its work is saved before its end is reported, its report is checked and never refused, and everything
+ *  that was opened for it is closed.
+ *  Elsewhere: opening it (local-host.ts), where it works (workspace.ts), what a report says (report.ts), the loop (../agent). */
 
 import { addUsage, noUsage } from "@prefork/wire";
 import { type Agent, CUT_AGAIN, type ExchangeResult, runExchange } from "../agent/index.ts";

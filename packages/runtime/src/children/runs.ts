@@ -1,8 +1,8 @@
-/** Everything that an agent has started and that runs beside it: started in order, a bounded number at once, ended once.
- *  The task owns the run: whoever started it may look away, and its end is told once. An abort only goes downwards. What
- *  waits for a place is not lost.
- *  Elsewhere: one of them (running.ts), who asks for them (host.ts), where they run (the port `ChildHost`, ../ports.ts),
- *  states and notices (../tasks). */
+/** The child runs that an agent has started: begun in order, a bounded number at once, each ended once.
+ *  The task owns its run: the caller need not wait for it, and its end is reported once. An abort only goes downwards, to
+ *  the run's own children. A queued run is never lost.
+ *  Elsewhere: one run (running.ts), what asks for runs (launcher.ts), where they run (the port `ChildHost`, ../ports.ts),
+ *  states and notifications (../tasks). */
 
 import { FORK_PLACEHOLDER_RESULT, noUsage, type Ticket, text } from "@prefork/wire";
 import type { MovedCall } from "../agent/index.ts";

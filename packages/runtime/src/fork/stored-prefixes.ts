@@ -2,7 +2,7 @@
  *  pays.
  *  A request means the same whether it names an entry or not, and is sent in full if the entry is gone. What an entry
  *  costs is in the journal and in the account. The journal also names an entry that outlives its session, so that the
- *  next life of the session removes it; without one it expires within minutes.
+ *  next run of the session removes it; without one it expires within minutes.
  *  Elsewhere: the content of an entry, the calls and the arithmetic (@prefork/wire), starting a family (../children:
  *  family-starts.ts). */
 
@@ -300,7 +300,7 @@ export class StoredPrefixes {
     emit({ type: "prefix_released", name, tokens, ms, usd, how });
   }
 
-  /** What the next life of the session needs to be rid of it. */
+  /** What the next run of the session needs to be rid of it. */
   #note({ entry, plan, from, until, lostAt }: Kept): void {
     if (!entry) return;
     const { name, tokens } = entry;

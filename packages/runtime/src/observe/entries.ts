@@ -6,7 +6,7 @@
  *  entry stored by name counts for requests that begin with its bytes, from its creation until it was released; a lost
  *  one still counts, and says since when.
  *  Elsewhere: who could read whose entry (families.ts), why less was read (miss-reason.ts), creating stored entries
- *  (stored-prefixes.ts of ../fork). */
+ *  (../fork: stored-prefixes.ts). */
 
 import {
   entryLifetimeMs,

@@ -1,7 +1,7 @@
 /** How is a parent notified of a task? By one tagged text that a model can read and a program can parse. Pure.
  *  Invariant: whatever the result says, it cannot close the tag or forge another one. Parsing returns what was written,
  *  and ignores text that is not a notification. The text says that no human wrote it.
- *  Elsewhere: delivery (../session), the task itself (task.ts). */
+ *  Elsewhere: delivery (the Inbox in table.ts), the task itself (task.ts). */
 
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import type { TaskEnd, TaskResult } from "../ports.ts";

@@ -3,7 +3,7 @@
  *  the same bytes. A tool that cannot be in the tool list under its own name is called through McpCall, never renamed.
  *  Only text and images that a provider accepts reach the model; anything else is replaced by a note that it was left
  *  out. A tool's error is an error result.
- *  Elsewhere: announcing tools (../context), the tool list (../tools), long results (../context: replacement). */
+ *  Elsewhere: announcing tools (../../context), the tool list (../../tools), long results (replacement in ../../context). */
 
 import { createHash } from "node:crypto";
 import { type ImageBlock, type Json, type JsonObject, type TextBlock, text } from "@prefork/wire";

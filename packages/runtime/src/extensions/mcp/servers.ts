@@ -1,7 +1,7 @@
 /** What do the tool servers of a session offer, and how are they called?
  *  Invariant: the tool list is created once, sorted, and never changes. A call goes to the server as it is now. A
  *  server's failure is an error result.
- *  Elsewhere: one server (server.ts), how changes are announced (../context), who closes them (../session). */
+ *  Elsewhere: one server (server.ts), how changes are announced (../../context), closing them (../../session). */
 
 import { setTimeout as after } from "node:timers/promises";
 import { eraseKeysFromBlock } from "@prefork/guard/internal";

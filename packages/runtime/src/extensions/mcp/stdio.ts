@@ -3,7 +3,7 @@
  *  leader ends, and when this process dies, even by SIGKILL. It sees a few of the user's variables and those it was
  *  configured with. Lines are bounded: an answer that is too long only fails its own call. Only the end of its error
  *  output is kept.
- *  Elsewhere: ending a group (../tools), the messages (message.ts), restarting it (server.ts). */
+ *  Elsewhere: ending a group (../../tools: process-group.ts), the messages (message.ts), restarting it (server.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";

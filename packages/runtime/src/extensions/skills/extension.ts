@@ -1,7 +1,7 @@
-/** What is the model told about skills, and what does it get when it calls for one?
+/** How does the model learn about skills, and what does it get when it calls for one?
  *  Invariant: the conversation only contains names and descriptions, bounded. A body is returned when it is requested.
  *  A skill that runs as a fork is refused where forks are not possible, and never silently run another way.
- *  Elsewhere: reading skills (read-skills.ts), the tool (../tools), starting a fork (../fork, through the port). */
+ *  Elsewhere: reading skills (read-skills.ts), the tool (../../tools), starting a fork (../../children, through the port). */
 
 import type { ToolUseBlock } from "@prefork/wire";
 import type { Section } from "../../context/index.ts";
