@@ -400,28 +400,28 @@ test("a bundled program knows its own place, and whether it was the one started"
   assert.equal(stdout.includes("cannot be bundled"), false);
 });
 
-const door = "packages/cli/bin/prefork.js";
+const entryPoint = "packages/cli/bin/prefork.js";
 const cliManifest = { "packages/cli/package.json": '{ "type": "module", "version": "1.2.3" }' };
 
-test("the door answers its version alone, and says what is missing", async () => {
-  using folder = makeFolder(cliManifest, [door]);
+test("the entry point answers --version alone, and says what is missing", async () => {
+  using folder = makeFolder(cliManifest, [entryPoint]);
   for (const word of ["--version", "-v", "version"])
-    assert.deepEqual(await runNode(folder.path, [door, word]), { code: 0, stdout: "1.2.3\n", stderr: "" });
-  const empty = await runNode(folder.path, [door, "demo"]);
+    assert.deepEqual(await runNode(folder.path, [entryPoint, word]), { code: 0, stdout: "1.2.3\n", stderr: "" });
+  const empty = await runNode(folder.path, [entryPoint, "demo"]);
   mkdirSync(join(folder.path, "packages/cli/src"));
   writeFileSync(join(folder.path, "packages/cli/src/main.ts"), "");
-  const notInstalled = await runNode(folder.path, [door, "demo"]);
+  const notInstalled = await runNode(folder.path, [entryPoint, "demo"]);
   const refused = (line: string): End => ({ code: 2, stdout: "", stderr: `prefork: ${line}\n` });
   assert.deepEqual(
     [empty, notInstalled],
     [
-      refused("incomplete: neither its bundle nor its sources are here"),
+      refused("the installation is incomplete: neither the bundle nor the sources exist"),
       refused(`nothing is installed in ${folder.path}/: run npm install there`),
     ],
   );
 });
 
-test("in a clone without a build the door becomes the sources on the pinned Node, so ending it ends them", async () => {
+test("in a clone without a build the entry point becomes the sources on the pinned Node, so ending it ends them", async () => {
   const files = {
     ...cliManifest,
     "packages/cli/src/main.ts":
@@ -430,21 +430,21 @@ test("in a clone without a build the door becomes the sources on the pinned Node
     "node_modules/other/src.js": 'exports.kind = "source";',
     "node_modules/prefork/package.json": "{}",
   };
-  using folder = makeFolder(files, [door]);
+  using folder = makeFolder(files, [entryPoint]);
   const pinned = join(folder.path, "node_modules", `node-${process.platform}-${process.arch}`, "bin/node");
   mkdirSync(dirname(pinned), { recursive: true });
   writeFileSync(pinned, `#!/bin/sh\necho "pinned" >&2\nexec "${process.execPath}" "$@"\n`, { mode: 0o755 });
-  const end = await runNode(folder.path, [door, "cost", "--json"]);
+  const end = await runNode(folder.path, [entryPoint, "cost", "--json"]);
   assert.deepEqual(end, { code: 6, stdout: `source [ 'cost', '--json' ] ${process.pid}\n`, stderr: "pinned\n" });
 });
 
-test("the door passes arguments and exit code to the built program", async () => {
+test("the entry point passes arguments and exit code to the built program", async () => {
   const files = {
     ...cliManifest,
     "packages/cli/dist/main.js": 'export const main = async (argv) => { console.log(argv.join("+")); return 5; };',
   };
-  using folder = makeFolder(files, [door]);
-  const end = await runNode(folder.path, [door, "cost", "--json"]);
+  using folder = makeFolder(files, [entryPoint]);
+  const end = await runNode(folder.path, [entryPoint, "cost", "--json"]);
   assert.deepEqual(end, { code: 5, stdout: "cost+--json\n", stderr: "" });
 });
 
@@ -454,10 +454,10 @@ test("compiled code is kept in a folder of the user's own, and in no folder that
     "packages/cli/dist/main.js":
       'import { getCompileCacheDir } from "node:module"; export const main = async () => { console.log(getCompileCacheDir()); return 0; };',
   };
-  using folder = makeFolder(files, [door]);
+  using folder = makeFolder(files, [entryPoint]);
   const kept = join(folder.path, "cache/prefork/compiled");
   const run = async (): Promise<string> =>
-    (await runNode(folder.path, [door, "demo"], { XDG_CACHE_HOME: join(folder.path, "cache") })).stdout;
+    (await runNode(folder.path, [entryPoint, "demo"], { XDG_CACHE_HOME: join(folder.path, "cache") })).stdout;
   const first = await run();
   assert.deepEqual([dirname(first), statSync(kept).mode & 0o777], [kept, 0o700]);
   chmodSync(kept, 0o770);

@@ -1,21 +1,21 @@
-/** Starts this program again without keys in its environment, where a process cannot clean its own.
- *  Invariant: the same process with the same streams, arguments and exit code; keys go through a pipe, never through
- *  arguments or files; whatever fails leaves the process as it was.
- *  Elsewhere: Linux, where a session erases its own block (@prefork/runtime). */
+/** Restarts this program without keys in its environment, on systems where a process cannot erase its own.
+ *  Invariant: it stays the same process with the same streams, arguments and exit code; keys go through a pipe, never
+ *  through arguments or files; if anything fails, the process continues as it was.
+ *  Elsewhere: Linux, where a session erases its own environment block (@prefork/runtime). */
 
 import { accessSync, closeSync, constants, openSync, readFileSync, readSync, writeSync } from "node:fs";
 
 const HANDED_OVER = "PREFORK_KEYS_FD";
-/** More would not fit into the pipe before anybody reads from it. */
-const MOST_BYTES = 32_768;
+/** More would not fit into the pipe before anyone reads from it. */
+const MAX_BYTES = 32_768;
 
-/** They run nothing that somebody else wrote, so nobody is there to look. */
+/** These commands start no other program, so nothing could read our environment. */
 const STARTS_NOTHING = ["help", "--help", "-h", "cost", "sessions", "explain", "ps", "demo", "xray", "sim", "trust"];
 
-/** Any key: they are all there again afterwards. */
+/** Every variable that looks like a key: all of them are restored after the restart. */
 const keyNames = (env) => Object.keys(env).filter((name) => /^[A-Za-z_]\w*_(?:KEY|TOKEN|SECRET)$/.test(name));
 
-/** The first word names the variables. The pipe keeps what is written when its writer has ended. */
+/** The first argument names the variables. The pipe keeps its content after its writer has exited. */
 const SCRIPT = [
   `exec 3< <(for name in $1; do printf '%s=%s\\0' "$name" "\${!name}"; done)`,
   'wait "$!" 2>/dev/null',
@@ -33,23 +33,33 @@ const canErase = () => {
   }
 };
 
-/** Before a command that starts others. Returns where there is nothing to do, or no way to do it. */
+/** Called before a command that starts other programs. Returns if there is nothing to do, or no way to do it. */
 export const relaunchWithoutKeys = () => {
   const { env, argv } = process;
   const names = keyNames(env);
   const size = names.reduce((sum, name) => sum + name.length + Buffer.byteLength(env[name] ?? "") + 2, 0);
-  if (size === 0 || size > MOST_BYTES || typeof process.execve !== "function") return;
+  if (size === 0 || size > MAX_BYTES || typeof process.execve !== "function") return;
   try {
     accessSync("/bin/bash", constants.X_OK);
   } catch {
     return;
   }
-  const again = [process.execPath, ...process.execArgv, ...argv.slice(1)];
-  // -p: nothing of the environment is run or defined first.
-  process.execve("/bin/bash", ["bash", "--noprofile", "--norc", "-p", "-c", SCRIPT, "bash", names.join(" "), ...again]);
+  const commandLine = [process.execPath, ...process.execArgv, ...argv.slice(1)];
+  // -p: bash runs and defines nothing from the environment first.
+  process.execve("/bin/bash", [
+    "bash",
+    "--noprofile",
+    "--norc",
+    "-p",
+    "-c",
+    SCRIPT,
+    "bash",
+    names.join(" "),
+    ...commandLine,
+  ]);
 };
 
-/** True where the process was started again and has its keys back. */
+/** True if the process was restarted and has its keys back. */
 export const receiveKeys = () => {
   const { [HANDED_OVER]: text } = process.env;
   if (text === undefined) return false;
@@ -68,7 +78,7 @@ export const receiveKeys = () => {
     }
     return true;
   } catch {
-    return false; // somebody else's variable
+    return false; // the variable is not from our restart
   }
 };
 
@@ -77,7 +87,7 @@ export const passKeysApart = () => {
   relaunchWithoutKeys();
 };
 
-/** For an old runtime that waits for a newer one: the values that its child was given. Linux alone. */
+/** For an old runtime that waits for a newer one as its child: erases the values that the child has received. Linux only. */
 export const eraseOwnBlock = () => {
   try {
     const block = readFileSync("/proc/self/environ", "latin1");
@@ -88,6 +98,6 @@ export const eraseOwnBlock = () => {
       writeSync(memory, Buffer.alloc(found[0].length), 0, found[0].length, start + found.index);
     closeSync(memory);
   } catch {
-    // no /proc, or one that does not let us write
+    // no /proc, or it is not writable
   }
 };

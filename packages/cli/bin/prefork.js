@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-/** The door of the command line: answers `--version` at once, finds a runtime that is new enough, then hands over.
- *  Invariant: parses on every Node that knows modules, and loads nothing else before it must.
+/** The entry point of the command line: answers `--version` at once, finds a runtime that is new enough, then hands over.
+ *  Invariant: parses on every Node that supports modules, and loads nothing else until it has to.
  *  Elsewhere: the commands (dist/main.js, bundled from src/main.ts; without a build, the sources themselves). */
 
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
@@ -13,14 +13,14 @@ const built = new URL("../dist/main.js", import.meta.url);
 const source = new URL("../src/main.ts", import.meta.url);
 const clone = new URL("../../../", import.meta.url);
 
-/** The bundle is compiled for Node 22.18; the sources declare resources with `using`, which Node 24 understands. */
+/** The bundle is compiled for Node 22.18; the sources use `using` declarations, which need Node 24. */
 const OLDEST_FOR_BUILD = [22, 18];
 const OLDEST_FOR_SOURCES = [24, 0];
 const SOURCE_FLAGS = ["--conditions=prefork-source", "--disable-warning=ExperimentalWarning"];
 
-/** Young objects get no more room than they begin with: loading alone would take 15 MB more, for good. */
+/** Keeps the young generation at its initial size: otherwise loading alone would take 15 MB more, permanently. */
 setFlagsFromString("--semi-space-growth-factor=1");
-/** A command waits for its provider most of the time: less memory is worth more here than the last bit of speed. */
+/** A command waits for its provider most of the time, so less memory matters more than peak speed. */
 setFlagsFromString("--optimize-for-size");
 
 const isAtLeast = ([wantedMajor, wantedMinor]) => {
@@ -38,7 +38,7 @@ const findPinnedRuntime = () => {
   }
 };
 
-/** Only where there are keys to pass on, or that were passed on to us. */
+/** Only if there are keys to pass on, or keys that were passed on to us. */
 const loadLauncher = async () =>
   Object.keys(process.env).some((name) => /_(?:KEY|TOKEN|SECRET|KEYS_FD)$/.test(name))
     ? import("./launcher.js")
@@ -49,7 +49,7 @@ const refuse = (line) => {
   return 2;
 };
 
-/** In place of this process where the runtime can do that: whoever ends it, even by SIGKILL, ends what works. */
+/** Replaces this process if the runtime supports that: then killing it, even with SIGKILL, kills the actual work. */
 const runOn = async (runtime, parameters) => {
   if (typeof process.execve === "function" && process.platform !== "win32")
     process.execve(runtime, [runtime, ...parameters]);
@@ -57,7 +57,7 @@ const runOn = async (runtime, parameters) => {
   const launcher = await loadLauncher();
   return new Promise((done) => {
     const child = spawn(runtime, parameters, { stdio: "inherit" });
-    launcher?.eraseOwnBlock(); // after the child has its copy: what that starts could read ours
+    launcher?.eraseOwnBlock(); // once the child has its copy: programs that it starts could read ours
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
       // A terminal sends Ctrl-C to both processes already.
       process.on(signal, () => (signal === "SIGINT" && process.stdin.isTTY) || child.kill(signal));
@@ -71,8 +71,8 @@ const runOn = async (runtime, parameters) => {
   });
 };
 
-/** Compiled code is kept for the next start, in a folder of the user's own: whoever could write there would run code. */
-const keepCompiled = () => {
+/** Caches compiled code for the next start, in a folder of the user's own: anyone who can write there can run code. */
+const enableCodeCache = () => {
   if (process.env.NODE_DISABLE_COMPILE_CACHE || nodeModule.enableCompileCache === undefined) return;
   const base = process.env.XDG_CACHE_HOME || join(process.env.HOME || homedir(), ".cache");
   const folder = join(base, "prefork", "compiled");
@@ -82,24 +82,24 @@ const keepCompiled = () => {
     if (uid !== process.getuid?.() || (mode & 0o077) !== 0) return;
     nodeModule.enableCompileCache(folder);
   } catch {
-    // a home that cannot be written to: it starts a little slower
+    // the home folder is not writable: starting takes a little longer
   }
 };
 
 const runBuilt = async () => {
   if (isAtLeast(OLDEST_FOR_BUILD)) {
-    keepCompiled();
+    enableCodeCache();
     return (await import(built.href)).main(process.argv.slice(2));
   }
   const { fileURLToPath } = await import("node:url");
   const pinned = findPinnedRuntime();
   if (pinned) return runOn(fileURLToPath(pinned), process.argv.slice(1));
   return refuse(
-    `needs Node 22.18 or newer, here is ${process.versions.node}; in a clone, \`npm install\` and \`npx prefork\` bring it`,
+    `needs Node 22.18 or newer, but this is ${process.versions.node}; in a clone, \`npm install\` and \`npx prefork\` provide it`,
   );
 };
 
-/** An export condition leads from one of our packages to the sources of another; only a new process can be given it. */
+/** Our packages find each other's sources through an export condition, which can only be set for a new process. */
 const runSources = async () => {
   const { fileURLToPath } = await import("node:url");
   if (!existsSync(new URL("node_modules/prefork", clone)))
@@ -108,7 +108,7 @@ const runSources = async () => {
   const runtime = pinned ? fileURLToPath(pinned) : isAtLeast(OLDEST_FOR_SOURCES) ? process.execPath : undefined;
   if (runtime === undefined)
     return refuse(
-      `needs Node 24 to run its sources, here is ${process.versions.node}; install Node 24, or build with: npm run build`,
+      `needs Node 24 to run its sources, but this is ${process.versions.node}; install Node 24, or build with: npm run build`,
     );
   return runOn(runtime, [...SOURCE_FLAGS, fileURLToPath(source), ...process.argv.slice(2)]);
 };
@@ -121,7 +121,9 @@ const run = async () => {
   }
   (await loadLauncher())?.passKeysApart();
   if (existsSync(built)) return runBuilt();
-  return existsSync(source) ? runSources() : refuse("incomplete: neither its bundle nor its sources are here");
+  return existsSync(source)
+    ? runSources()
+    : refuse("the installation is incomplete: neither the bundle nor the sources exist");
 };
 
 process.exitCode = await run();

@@ -3,7 +3,7 @@
  *  without network and without capabilities.
  *  Elsewhere: the inputs (guard/inputs.ts), running samples (guard/sandbox.ts), comparing with bash (guard/readings.ts). */
 
-import { type Chance, chanceOf } from "@prefork/testing/chance";
+import { type SeededRandom, seededRandom } from "@prefork/testing/chance";
 import { contextOf, decideBash } from "@prefork/testing/policies";
 import { WRAPPER } from "../src/bash/classify.ts";
 import { programs } from "../src/bash/programs/index.ts";
@@ -74,7 +74,7 @@ const corpora = (): Corpora => ({
 });
 
 /** Keeps some of all that come by, each with the same probability. */
-const reservoir = (most: number, chance: Chance) => {
+const reservoir = (most: number, chance: SeededRandom) => {
   const kept: string[] = [];
   let seen = 0;
   return {
@@ -89,9 +89,9 @@ const reservoir = (most: number, chance: Chance) => {
 
 export const fuzz = async ({ seed, inputs, seconds, told }: FuzzOptions): Promise<FuzzReport> => {
   const findings: string[] = [];
-  const chance = chanceOf(seed);
+  const chance = seededRandom(seed);
   const from = corpora();
-  const [samples, readings] = [reservoir(SAMPLES, chanceOf(seed + 1)), reservoir(READINGS, chanceOf(seed + 2))];
+  const [samples, readings] = [reservoir(SAMPLES, seededRandom(seed + 1)), reservoir(READINGS, seededRandom(seed + 2))];
   const started = performance.now();
   const allowed = new Set<string>();
   let [made, slowest] = [0, 0];
@@ -111,7 +111,7 @@ export const fuzz = async ({ seed, inputs, seconds, told }: FuzzOptions): Promis
   }
   if (made < inputs) findings.push(`only ${made} of ${inputs} inputs in ${seconds} s`);
   told(`${made} inputs judged, ${allowed.size} allowed`);
-  findings.push(...growthFindings(), ...tenfoldFindings(from, chanceOf(seed + 3)));
+  findings.push(...growthFindings(), ...tenfoldFindings(from, seededRandom(seed + 3)));
   const summary = [
     `${made} inputs, ${allowed.size} of them allowed`,
     `slowest verdict under ${Math.ceil(slowest)} ms`,
@@ -119,7 +119,7 @@ export const fuzz = async ({ seed, inputs, seconds, told }: FuzzOptions): Promis
   ];
   const problem = sandboxProblem();
   if (problem !== undefined) return { findings, summary: [...summary, `nothing was really run: ${problem}`] };
-  const late = lateSamples(chanceOf(seed + 4));
+  const late = lateSamples(seededRandom(seed + 4));
   told(`running ${samples.kept.length} of them, and ${late.length} whose names turn up late`);
   const runs = await runSamples([...samples.kept, ...late]);
   told(`reading ${readings.kept.length} of them with bash`);
@@ -128,7 +128,7 @@ export const fuzz = async ({ seed, inputs, seconds, told }: FuzzOptions): Promis
   return { findings, summary: [...summary, runs.summary, differences.summary] };
 };
 
-const lateSamples = (chance: Chance): readonly string[] => {
+const lateSamples = (chance: SeededRandom): readonly string[] => {
   const found = new Set<string>();
   for (let tries = 0; tries < 40_000 && found.size < LATE_SAMPLES; tries += 1) {
     const text = lateInput(chance);
@@ -165,7 +165,7 @@ const growthFindings = (): readonly string[] =>
   Object.entries(GROWING).flatMap(([name, grow]) => grownFinding(name, grow));
 
 /** Commands of the corpora, and made ones, with a part of them ten times as often. */
-const tenfoldFindings = ({ allowed, denied }: Corpora, chance: Chance): readonly string[] => {
+const tenfoldFindings = ({ allowed, denied }: Corpora, chance: SeededRandom): readonly string[] => {
   const texts = [...allowed, ...denied].filter((text) => text.length < 800);
   return Array.from({ length: GROWTHS }, () => {
     const text = chance.happens(0.15) ? lateInput(chance) : chance.one(texts);

@@ -1,18 +1,18 @@
-/** Any character of Unicode, drawn and shrunk as by fast-check's unit "binary". That one numbers all 1,112,064 characters
- *  whenever a process first names it, which takes longer than most files of tests. */
+/** An arbitrary for any Unicode character, generated and shrunk like fast-check's unit "binary". That unit enumerates all
+ *  1,112,064 characters on first use in a process, which takes longer than most test files. */
 
 import fc from "fast-check";
 
-/** Halves of a pair are no characters. */
-const [HALVES_FROM, HALVES] = [0xd800, 0x800];
-const LAST = 0x10ffff - HALVES;
+/** Surrogates, the halves of a pair, are not characters. */
+const [FIRST_SURROGATE, SURROGATES] = [0xd800, 0x800];
+const LAST = 0x10ffff - SURROGATES;
 
 export const anyCharacter = fc.nat({ max: LAST }).map(
-  (place) => String.fromCodePoint(place < HALVES_FROM ? place : place + HALVES),
+  (index) => String.fromCodePoint(index < FIRST_SURROGATE ? index : index + SURROGATES),
   (value) => {
     const code = typeof value === "string" ? (value.codePointAt(0) ?? -1) : -1;
-    if (code < 0 || value !== String.fromCodePoint(code)) throw new TypeError("no character");
-    if (code >= HALVES_FROM && code < HALVES_FROM + HALVES) throw new TypeError("half of a pair");
-    return code < HALVES_FROM ? code : code - HALVES;
+    if (code < 0 || value !== String.fromCodePoint(code)) throw new TypeError("not a character");
+    if (code >= FIRST_SURROGATE && code < FIRST_SURROGATE + SURROGATES) throw new TypeError("a surrogate");
+    return code < FIRST_SURROGATE ? code : code - SURROGATES;
   },
 );

@@ -1,13 +1,13 @@
-/** Chance that can be had again: the same seed gives the same choices. */
+/** Repeatable random choices: the same seed gives the same choices. */
 
-export type Chance = {
-  /** A whole number from 0 to just under `most`. */
-  readonly below: (most: number) => number;
+export type SeededRandom = {
+  /** An integer from 0 up to, but not including, `limit`. */
+  readonly below: (limit: number) => number;
   readonly one: <T>(of: readonly T[]) => T;
   readonly happens: (probability: number) => boolean;
 };
 
-export const chanceOf = (seed: number): Chance => {
+export const seededRandom = (seed: number): SeededRandom => {
   let state = seed >>> 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -15,7 +15,7 @@ export const chanceOf = (seed: number): Chance => {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  const below = (most: number): number => Math.floor(next() * most);
+  const below = (limit: number): number => Math.floor(next() * limit);
   return {
     below,
     one: <T>(of: readonly T[]): T => {

@@ -1,4 +1,4 @@
-/** Which processes are still there? A dead one that nobody has collected yet is not. */
+/** Which processes are still running? A zombie, which exited but was not collected yet, does not count. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as after } from "node:timers/promises";
@@ -12,12 +12,12 @@ export const isRunning = (pid: number): boolean => {
   }
 };
 
-/** Resolves when it is so; the runner's own limit ends a test that waits for ever. */
-export const until = async (isSo: () => boolean): Promise<void> => {
-  while (!isSo()) await after(10);
+/** Resolves once the condition holds; the runner's timeout ends a test that waits forever. */
+export const until = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await after(10);
 };
 
-/** The numbers that a command has written to a file, one a line. */
+/** The process ids that a command has written to a file, one per line. */
 export const pidsIn = (file: string): readonly number[] => {
   try {
     return readFileSync(file, "utf8").split("\n").filter(Boolean).map(Number);
@@ -26,7 +26,7 @@ export const pidsIn = (file: string): readonly number[] => {
   }
 };
 
-/** Command lines of all processes that name these words. */
+/** The command lines of all processes that contain these words. */
 const processesWith = (words: string): readonly string[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
@@ -39,10 +39,11 @@ const processesWith = (words: string): readonly string[] =>
       }
     });
 
-/** What is left of them: what was told to end needs a moment to be gone, and on a busy machine a long one. */
-export const goneWithin = async (words: string, tries = 500): Promise<readonly string[]> => {
+/** Waits for processes with these words to exit, and returns those that remain. A killed process needs a moment to
+ *  disappear, and longer on a busy machine. */
+export const processesLeftAfterWait = async (words: string, tries = 500): Promise<readonly string[]> => {
   const left = processesWith(words);
   if (left.length === 0 || tries === 0) return left;
   await after(20);
-  return goneWithin(words, tries - 1);
+  return processesLeftAfterWait(words, tries - 1);
 };

@@ -1,4 +1,4 @@
-/** A folder of its own for one test, and its tree as plain data. */
+/** A temporary folder for one test, and its tree as plain data. */
 
 import {
   lstatSync,
@@ -22,17 +22,17 @@ export type Scratch = Disposable & {
   readonly put: (name: string, content?: string) => string;
 };
 
-export const scratch = (): Scratch => scratchIn(tmpdir());
+export const scratch = (): Scratch => makeScratch(tmpdir());
 
-/** In memory where there is room for it and nobody chose a place. A disk's file system takes as long to make and remove thousands of small
- *  repositories as git takes to work in them. Not for what the guard looks at: it reads nothing below /dev. */
+/** In memory if there is enough room and TMPDIR is not set. On a disk, creating and removing thousands of small
+ *  repositories takes as long as git's work in them. Not for tests of the guard, which reads nothing below /dev. */
 export const scratchInMemory = (): Scratch =>
-  scratchIn(process.env.TMPDIR === undefined && hasRoom() ? MEMORY : tmpdir());
+  makeScratch(process.env.TMPDIR === undefined && hasRoom() ? MEMORY : tmpdir());
 
 const MEMORY = "/dev/shm";
 const ROOM_BYTES = 1_000_000_000;
 
-/** Some containers have little room there, or let nothing be run. */
+/** Some containers have little room there, or mount it noexec. */
 const hasRoom = (): boolean => {
   try {
     const { bavail, bsize } = statfsSync(MEMORY);
@@ -44,7 +44,7 @@ const hasRoom = (): boolean => {
   }
 };
 
-const scratchIn = (folder: string): Scratch => {
+const makeScratch = (folder: string): Scratch => {
   const path = realpathSync(mkdtempSync(join(folder, "prefork-test-")));
   const at = (...names: readonly string[]): string => join(path, ...names);
   return {
@@ -59,7 +59,7 @@ const scratchIn = (folder: string): Scratch => {
   };
 };
 
-/** Every name below a folder with what it is: a folder, a link and its target, or a file and its content. */
+/** Every name below a folder: a folder with its mode, a link with its target, or a file with its mode and content. */
 export const treeOf = (folder: string, below = ""): Readonly<Record<string, string>> => {
   const found: Record<string, string> = {};
   for (const name of readdirSync(join(folder, below)).sort()) {

@@ -1,27 +1,27 @@
-/** A repository with keys in it, and what commands that only read show of it. */
+/** A repository that contains secrets, and what read-only commands show of it. */
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { symlinkSync } from "node:fs";
 import { classify, planHazard, runPlan } from "@prefork/guard";
 import { type Scratch, scratch } from "./scratch.ts";
-import { WITHOUT_UPKEEP } from "./without-upkeep.ts";
+import { NO_GIT_MAINTENANCE } from "./without-upkeep.ts";
 
-export type Place = Scratch & { readonly work: string; readonly home: string };
+export type RepositoryWithSecrets = Scratch & { readonly work: string; readonly home: string };
 
 export const gitIn = (folder: string, ...words: readonly string[]): string => {
   const who = ["-c", "user.name=a", "-c", "user.email=a@b.c"];
   const { status, stdout, stderr } = spawnSync("git", [...who, ...words], {
     cwd: folder,
     encoding: "utf8",
-    env: { ...process.env, ...WITHOUT_UPKEEP },
+    env: { ...process.env, ...NO_GIT_MAINTENANCE },
   });
   assert.equal(status, 0, `${words.join(" ")}: ${stderr}`);
   return stdout.trim();
 };
 
-/** A small repository with keys in it, in a home folder with keys beside it. */
-export const withKeys = (): Place => {
+/** A small repository with secrets in it, in a home folder that has secrets too. */
+export const repositoryWithSecrets = (): RepositoryWithSecrets => {
   const place = scratch();
   const [work, home] = [place.at("home", "work"), place.at("home")];
   const keys = [".netrc", ".codex/auth.json", ".config/gh/hosts.yml"].map((name) => `home/${name}`);
@@ -37,26 +37,30 @@ export const withKeys = (): Place => {
   return { ...place, work, home };
 };
 
-type Told = { readonly shown: string; readonly kept: boolean };
+type ReadOnlyResult = { readonly shown: string; readonly isRefused: boolean };
 
-/** What a command shows, and whether it was kept from running. */
-export const tell = async (text: string, { work, home }: Place): Promise<Told> => {
+/** Runs a command as the agent would, and returns what it shows and whether it was refused. */
+export const runReadOnly = async (text: string, { work, home }: RepositoryWithSecrets): Promise<ReadOnlyResult> => {
   const judged = classify(text);
   if (judged.verdict !== "read-only" || planHazard(judged.plan, { cwd: work, home }) !== undefined)
-    return { shown: "", kept: true };
+    return { shown: "", isRefused: true };
   const { stdout, stderr, refused } = await runPlan(judged.plan, { cwd: work, home });
-  return { shown: stdout + stderr, kept: refused !== undefined };
+  return { shown: stdout + stderr, isRefused: refused !== undefined };
 };
 
-/** Each with what it shows all the same, so that it is known to have run; none where it must not. */
-export const checkAll = async (place: Place, commands: readonly (readonly [string, RegExp?])[]): Promise<void> => {
+/** Checks that no command shows a secret. Each comes with a pattern that its output must match, which proves that it ran;
+ *  a command without a pattern must be refused. */
+export const checkSecretsHidden = async (
+  place: RepositoryWithSecrets,
+  commands: readonly (readonly [string, RegExp?])[],
+): Promise<void> => {
   for (const [text, shows] of commands) {
-    const { shown, kept } = await tell(text, place);
+    const { shown, isRefused } = await runReadOnly(text, place);
     assert.doesNotMatch(shown, /the secret/, text);
-    assert.equal(kept, shows === undefined, `${text}: ${shown}`);
+    assert.equal(isRefused, shows === undefined, `${text}: ${shown}`);
     if (shows) assert.match(shown, shows, text);
   }
 };
 
 /** A command that must not run. */
-export const only = (text: string): readonly [string] => [text];
+export const mustNotRun = (text: string): readonly [string] => [text];

@@ -18,7 +18,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { scratchInMemory } from "@prefork/testing/scratch";
-import { WITHOUT_UPKEEP } from "@prefork/testing/without-upkeep";
+import { NO_GIT_MAINTENANCE } from "@prefork/testing/without-upkeep";
 import { Worktrees, type WorktreesOptions } from "../src/index.ts";
 import type { CreatedWorktree } from "../src/internal.ts";
 
@@ -49,7 +49,7 @@ export const filesIn = (path: string, home: string): Files => ({
         HOME: home,
         LC_ALL: "C.UTF-8",
         GIT_CONFIG_NOSYSTEM: "1",
-        ...WITHOUT_UPKEEP,
+        ...NO_GIT_MAINTENANCE,
         ...WHO,
       },
       stdio: ["ignore", "pipe", "pipe"],

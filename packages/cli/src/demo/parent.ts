@@ -1,6 +1,6 @@
-/** The demo's parent: a conversation of about 50,000 tokens that ends in the turn in which it starts its forks.
- *  Invariant: it is really sent, turn by turn, and grows only by appending; what the model says comes from a script that
- *  sees nothing but the request.
+/** The demo's parent: a conversation of about 50,000 tokens that ends with the turn that starts its forks.
+ *  Invariant: it is really sent, turn by turn, and only grows by appending; the model's answers come from a script that
+ *  sees only the request.
  *  Elsewhere: the forks (run.ts), the table (report.ts). */
 
 import { callTools, lastUserText, type SimScript, say, textOfTokens } from "@prefork/simulator";
@@ -56,7 +56,7 @@ const partsAsked = (body: unknown): number => Number(/into (\d+) parts/.exec(JSO
 
 const directiveFor = (part: number): string => `Migrate part ${part} of the project and report what you changed.`;
 
-/** What the simulated model says, from the request alone: it reads files, then starts the forks; a fork reports. */
+/** The simulated model's answer, from the request alone: it reads files, then starts the forks; a fork reports. */
 export const demoScript: SimScript = (request) => {
   const asked = lastUserText(request);
   const directive = /fork-directive: (.*)/.exec(asked)?.[1];
@@ -66,7 +66,7 @@ export const demoScript: SimScript = (request) => {
     const files = Array.from({ length: FILES_A_TURN }, (_, index) => `src/file-${turn * FILES_A_TURN + index + 1}.ts`);
     return callTools(files.map((path) => ({ name: "Read", input: { path } })));
   }
-  if (turn > READING_TURNS) return say("The forks are running; I go on when their reports are in.");
+  if (turn > READING_TURNS) return say("The forks are running; I will continue when their reports arrive.");
   const parts = Array.from({ length: partsAsked(request.body.messages) }, (_, index) => index + 1);
   return callTools(
     parts.map((part) => ({ name: "Agent", input: { description: `part ${part}`, prompt: directiveFor(part) } })),
@@ -75,7 +75,7 @@ export const demoScript: SimScript = (request) => {
 };
 
 export type ParentTurn = {
-  /** The parent's last request, and its answer, in which the forks are called. */
+  /** The parent's last request, and the answer in which it calls the forks. */
   readonly sent: Prepared;
   readonly inFlight: Message;
   readonly answerId: string;

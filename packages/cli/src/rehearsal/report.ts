@@ -12,7 +12,7 @@ export const REHEARSAL_LABEL = "[rehearsal engine: no language model is behind t
 
 const indented = (lines: readonly string[], by: string): readonly string[] => lines.map((line) => `${by}${line}`);
 
-const outcomeLines = ({ did, headline, excerpt }: Outcome): readonly string[] => [
+const outcomeLines = ({ action: did, headline, excerpt }: Outcome): readonly string[] => [
   `${did}: ${headline}`,
   ...indented(excerpt, "  "),
 ];
@@ -111,7 +111,7 @@ export const forkReport = (directive: string, account: Account): string => {
   const issues = outcomes
     .filter(({ ok }) => !ok)
     .slice(0, 8)
-    .map(({ did, headline }) => `${did}: ${headline}`);
+    .map(({ action: did, headline }) => `${did}: ${headline}`);
   const scope = excerptOf([directive.replaceAll(/\s+/g, " ")]).join("");
   const tail = [
     ...(files.length > 0 ? [`Key files: ${files.join(", ")}`] : []),

@@ -1,33 +1,33 @@
 /** How is a task done, call by call?
- *  Invariant: a generator yields the calls of one turn and is given their results; with the same results it goes the same
- *  way, so a request that holds them is enough to know what comes next. A change is tried twice at most.
- *  Elsewhere: finding the results in a request (replay.ts), telling them (results.ts). */
+ *  Invariant: a generator yields the calls of one turn and receives their results. The same results always lead to the
+ *  same next calls, so a request that contains them is enough to know what comes next. A change is tried at most twice.
+ *  Elsewhere: finding the results in a request (replay.ts), summarizing them (results.ts). */
 
 import type { Result } from "./conversation.ts";
 import type { Call, Change, Look, Move } from "./moves.ts";
 import { excerptOf, failure, isDenied, numberedLines, plural, type ResultSummary, summarizeResult } from "./results.ts";
 import { nameOf, type Task } from "./tasks.ts";
 
-/** What became of one call or change. */
+/** The outcome of one call or change. */
 export type Outcome = ResultSummary & {
-  /** The tool and what it was asked. */
-  readonly did: string;
+  /** The tool and its arguments, for people. */
+  readonly action: string;
   readonly changed: readonly string[];
 };
 
 export type Work<T = readonly Outcome[]> = Generator<readonly Call[], T, readonly Answered[]>;
 
-/** A call that could not be made has a reason in place of a result. */
+/** A call that could not be made has a reason instead of a result. */
 export type Answered = { readonly result: Result } | { readonly notMade: string };
 
-/** `todoCall`: the to-do list as it stands while this task is under way. */
+/** `todoCall`: the to-do list while this task is in progress. */
 export function* workOn(task: Task, todoCall: Call): Work {
   const outcomes: Outcome[] = [];
-  for (const move of task.moves) outcomes.push(...(yield* make(move, todoCall)));
+  for (const move of task.moves) outcomes.push(...(yield* runMove(move, todoCall)));
   return outcomes;
 }
 
-function* make(move: Move, todoCall: Call): Work {
+function* runMove(move: Move, todoCall: Call): Work {
   switch (move.kind) {
     case "look":
       return yield* lookAt(move.looks);
@@ -38,12 +38,12 @@ function* make(move: Move, todoCall: Call): Work {
     case "remember":
       return [yield* remember(move.items, todoCall)];
     case "unknown":
-      return [notUnderstood(move.text)];
+      return [toUnknownOutcome(move.text)];
   }
 }
 
-const notMade = (did: string, reason: string): Outcome => ({
-  ...{ did, ok: false, headline: `not done: ${reason}`, excerpt: [], files: [], changed: [] },
+const toNotMadeOutcome = (did: string, reason: string): Outcome => ({
+  ...{ action: did, ok: false, headline: `not done: ${reason}`, excerpt: [], files: [], changed: [] },
 });
 
 export const describeCall = ({ name, input }: Call): string => {
@@ -60,31 +60,31 @@ function* lookAt(looks: readonly Look[]): Work {
   return looks.map((look, index) => {
     const answer = answers[index];
     const did = describeCall(look);
-    if (answer === undefined || "notMade" in answer) return notMade(did, answer?.notMade ?? "no answer");
-    return { did, changed: [], ...summarizeResult(look, answer.result) };
+    if (answer === undefined || "notMade" in answer) return toNotMadeOutcome(did, answer?.notMade ?? "no answer");
+    return { action: did, changed: [], ...summarizeResult(look, answer.result) };
   });
 }
 
-function* one(call: Call): Work<Answered> {
+function* makeCall(call: Call): Work<Answered> {
   const [answer] = yield [call];
   return answer ?? { notMade: "no answer" };
 }
 
-const failed = (answer: Answered): boolean => "notMade" in answer || answer.result.isError;
+const isFailed = (answer: Answered): boolean => "notMade" in answer || answer.result.isError;
 
-const PAGES = 20;
-/** So many lines may be all that a tool shows at once. */
+const MAX_PAGES = 20;
+/** A page with this many lines may have been cut off by the tool. */
 const FULL_PAGE = 1_000;
 
-/** The lines of a file up to its end, page by page. */
-function* readToEnd(path: string): Work<Seen> {
-  const first = yield* one({ name: "Read", input: { file_path: path } });
+/** Reads a file to its end, page by page. */
+function* readToEnd(path: string): Work<FileReading> {
+  const first = yield* makeCall({ name: "Read", input: { file_path: path } });
   if ("notMade" in first || first.result.isError) return { answer: first, lines: [] };
   const page = numberedLines(first.result.text);
   const lines = [...page.lines];
   let more = page.remark !== "" || page.lines.length >= FULL_PAGE;
-  for (let turn = 0; more && turn < PAGES && lines.length > 0; turn += 1) {
-    const next = yield* one({ name: "Read", input: { file_path: path, offset: lines.length + 1 } });
+  for (let turn = 0; more && turn < MAX_PAGES && lines.length > 0; turn += 1) {
+    const next = yield* makeCall({ name: "Read", input: { file_path: path, offset: lines.length + 1 } });
     const found = "notMade" in next || next.result.isError ? [] : numberedLines(next.result.text).lines;
     lines.push(...found);
     more = found.length > 0;
@@ -92,7 +92,7 @@ function* readToEnd(path: string): Work<Seen> {
   return { answer: first, lines };
 }
 
-/** The shortest end of a file that stands in it once: what an addition is attached to. */
+/** The shortest ending that occurs only once in the file: an edit appends after it. */
 const uniqueEnd = (lines: readonly string[]): string | undefined => {
   const whole = lines.join("\n");
   for (let count = 1; count <= lines.length; count += 1) {
@@ -105,37 +105,43 @@ const uniqueEnd = (lines: readonly string[]): string | undefined => {
 function* changeFile(path: string, change: Change): Work<Outcome> {
   const seen = yield* readFor(path, change);
   const call = callFor(path, change, seen);
-  if ("refusal" in call) return { ...notMade(`${change.kind} ${path}`, call.refusal), files: [path] };
+  if ("refusal" in call) return { ...toNotMadeOutcome(`${change.kind} ${path}`, call.refusal), files: [path] };
   const did = `${call.name} ${path}`;
-  const first = yield* one(call);
-  if ("notMade" in first) return notMade(did, first.notMade);
-  if (!first.result.isError) return changed({ did, path, result: first.result, tries: 1 });
-  if (isDenied(first.result)) return { did, changed: [], ...failure(call.name, first.result), files: [path] };
-  // Stale, or not as expected: look again, and try once more with what is there now.
+  const first = yield* makeCall(call);
+  if ("notMade" in first) return toNotMadeOutcome(did, first.notMade);
+  if (!first.result.isError) return toChangedOutcome({ did, path, result: first.result, tries: 1 });
+  if (isDenied(first.result)) return { action: did, changed: [], ...failure(call.name, first.result), files: [path] };
+  // Stale, or not as expected: read the file again and retry once with its current content.
   const retry = callFor(path, change, yield* readFor(path, change));
-  if ("refusal" in retry) return { did, changed: [], ...failure(call.name, first.result), files: [path] };
-  const second = yield* one(retry);
-  if ("notMade" in second) return notMade(did, second.notMade);
-  if (!second.result.isError) return changed({ did, path, result: second.result, tries: 2 });
-  const told = failure(call.name, second.result);
-  return { did, changed: [], ...told, headline: `${told.headline}, also after reading the file again`, files: [path] };
+  if ("refusal" in retry) return { action: did, changed: [], ...failure(call.name, first.result), files: [path] };
+  const second = yield* makeCall(retry);
+  if ("notMade" in second) return toNotMadeOutcome(did, second.notMade);
+  if (!second.result.isError) return toChangedOutcome({ did, path, result: second.result, tries: 2 });
+  const secondFailure = failure(call.name, second.result);
+  return {
+    action: did,
+    changed: [],
+    ...secondFailure,
+    headline: `${secondFailure.headline}, also after reading the file again`,
+    files: [path],
+  };
 }
 
-type Seen = { readonly answer: Answered; readonly lines: readonly string[] };
+type FileReading = { readonly answer: Answered; readonly lines: readonly string[] };
 
-/** A replacement names its place; what touches the end of a file, or all of it, must have seen it to the end. */
-function* readFor(path: string, change: Change): Work<Seen> {
+/** A replacement names its location. A change to the end of a file, or to all of it, needs the file read to its end. */
+function* readFor(path: string, change: Change): Work<FileReading> {
   if (change.kind !== "replace") return yield* readToEnd(path);
-  return { answer: yield* one({ name: "Read", input: { file_path: path } }), lines: [] };
+  return { answer: yield* makeCall({ name: "Read", input: { file_path: path } }), lines: [] };
 }
 
-/** Unable to say: a file may be there that must not be lost. */
-const NOT_THERE = /\b(?:not exist|no such|not found|not there|does ?n[o']t exist|nothing at|ENOENT|is no file)\b/i;
+/** Any other error leaves open whether the file exists, and an existing file must not be lost. */
+const MISSING_FILE = /\b(?:not exist|no such|not found|not there|does ?n[o']t exist|nothing at|ENOENT|is no file)\b/i;
 
-const callFor = (path: string, change: Change, seen: Seen): Call | { readonly refusal: string } => {
-  const isThere = !failed(seen.answer);
+const callFor = (path: string, change: Change, seen: FileReading): Call | { readonly refusal: string } => {
+  const isThere = !isFailed(seen.answer);
   const problem = "notMade" in seen.answer ? seen.answer.notMade : seen.answer.result.text;
-  const isMissing = !isThere && NOT_THERE.test(problem);
+  const isMissing = !isThere && MISSING_FILE.test(problem);
   if (change.kind === "replace") {
     if (!isThere) return { refusal: `${path} could not be read: ${oneLine(problem)}` };
     const all = change.all ? { replace_all: true } : {};
@@ -144,7 +150,7 @@ const callFor = (path: string, change: Change, seen: Seen): Call | { readonly re
   if (!isThere && !isMissing) return { refusal: `${path} could not be read: ${oneLine(problem)}` };
   if (change.kind === "write") {
     if (isThere && !change.over)
-      return { refusal: `${path} is there already; "overwrite ${path} with …" would replace it` };
+      return { refusal: `${path} already exists; "overwrite ${path} with …" would replace it` };
     return { name: "Write", input: { file_path: path, content: change.text } };
   }
   const end = uniqueEnd(seen.lines);
@@ -155,12 +161,12 @@ const callFor = (path: string, change: Change, seen: Seen): Call | { readonly re
 
 const oneLine = (text: string): string => excerptOf([text.replaceAll(/\s+/g, " ").trim()]).join("");
 
-type Changed = { readonly did: string; readonly path: string; readonly result: Result; readonly tries: number };
+type CompletedChange = { readonly did: string; readonly path: string; readonly result: Result; readonly tries: number };
 
-const changed = ({ did, path, result, tries }: Changed): Outcome => ({
-  did,
+const toChangedOutcome = ({ did, path, result, tries }: CompletedChange): Outcome => ({
+  action: did,
   ok: true,
-  headline: tries === 1 ? "changed" : "changed, at the second try",
+  headline: tries === 1 ? "changed" : "changed on the second try",
   excerpt: excerptOf(
     result.text.split("\n").filter((line) => line.trim() !== ""),
     4,
@@ -169,7 +175,7 @@ const changed = ({ did, path, result, tries }: Changed): Outcome => ({
   changed: [path],
 });
 
-/** More names than any one tool takes: the declared schema picks those it knows. */
+/** Includes more arguments than any one Agent tool takes; only those that the declared schema knows are sent. */
 function* fork({ items, isolated }: Extract<Move, { kind: "fork" }>): Work {
   const calls = items.map((item) => ({
     name: "Agent",
@@ -182,22 +188,22 @@ function* fork({ items, isolated }: Extract<Move, { kind: "fork" }>): Work {
   return items.map((item, index) => {
     const answer = answers[index];
     const did = `Agent "${oneLine(item)}"`;
-    if (answer === undefined || "notMade" in answer) return notMade(did, answer?.notMade ?? "no answer");
-    if (answer.result.isError) return { did, changed: [], ...failure("Agent", answer.result) };
+    if (answer === undefined || "notMade" in answer) return toNotMadeOutcome(did, answer?.notMade ?? "no answer");
+    if (answer.result.isError) return { action: did, changed: [], ...failure("Agent", answer.result) };
     const excerpt = excerptOf(answer.result.text.split("\n").filter((line) => line.trim() !== ""));
-    return { did, ok: true, headline: "started", excerpt, files: [], changed: [] };
+    return { action: did, ok: true, headline: "started", excerpt, files: [], changed: [] };
   });
 }
 
 function* remember(items: readonly string[], todoCall: Call): Work<Outcome> {
   const did = "TodoWrite";
-  const answer = yield* one(todoCall);
-  if ("notMade" in answer) return notMade(did, answer.notMade);
-  if (answer.result.isError) return { did, changed: [], ...failure(did, answer.result) };
+  const answer = yield* makeCall(todoCall);
+  if ("notMade" in answer) return toNotMadeOutcome(did, answer.notMade);
+  if (answer.result.isError) return { action: did, changed: [], ...failure(did, answer.result) };
   const headline = `${plural(items.length, "item")} on the to-do list`;
-  return { did, ok: true, headline, excerpt: excerptOf(items), files: [], changed: [] };
+  return { action: did, ok: true, headline, excerpt: excerptOf(items), files: [], changed: [] };
 }
 
-const notUnderstood = (text: string): Outcome => ({
-  ...{ did: `"${oneLine(text)}"`, ok: false, headline: "not understood", excerpt: [], files: [], changed: [] },
+const toUnknownOutcome = (text: string): Outcome => ({
+  ...{ action: `"${oneLine(text)}"`, ok: false, headline: "not understood", excerpt: [], files: [], changed: [] },
 });

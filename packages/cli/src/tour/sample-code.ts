@@ -1,18 +1,19 @@
-/** The inside of the sample service: its types, tables and services, as text.
- *  Invariant: pure; what is made is TypeScript that compiles strictly and runs without a build, planted faults included.
- *  Elsewhere: its outside (sample-edges.ts), which faults are planted (sample.ts), its conventions (conventions.ts). */
+/** The core of the sample service: its types, tables and services, as text.
+ *  Invariant: pure; the generated TypeScript compiles in strict mode and runs without a build, even with planted faults.
+ *  Elsewhere: routes, tests and pages (sample-edges.ts), which faults are planted (sample.ts), its conventions
+ *  (conventions.ts). */
 
 import type { Field, FieldKind, Thing } from "./trades.ts";
 
-/** What is wrong with one thing, on purpose: each is for one part of the job to find. */
+/** The planted faults of one thing. Each part of the job has to find one kind of them. */
 export type Flaws = {
-  readonly isDeprecated?: boolean; // a column that should be gone
+  readonly isDeprecated?: boolean; // a column that should be removed
   readonly todos?: readonly Todo[];
-  readonly alsoServes?: Thing; // a route that another file has already
-  readonly skips?: boolean; // a test
+  readonly alsoServes?: Thing; // a route that another file already has
+  readonly skips?: boolean; // one of its tests is skipped
   readonly isTested?: boolean; // default: true
   readonly isDocumented?: boolean; // default: true
-  readonly isUnfinished?: boolean; // its page
+  readonly isUnfinished?: boolean; // its page is incomplete
 };
 
 export type Todo = "fails" | "page" | "unit";

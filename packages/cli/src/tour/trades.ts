@@ -1,7 +1,7 @@
-/** What sample services can be about, as data: trades, and the things that each keeps books on.
- *  Invariant: names are words that TypeScript, git and Markdown take as they are; every thing has a text to be called by
- *  and a figure to add up.
- *  Elsewhere: which of them a seed takes (sample.ts), the files made of them (sample-code.ts, sample-edges.ts). */
+/** The subjects of the sample services, as data: trades, and the kinds of records that each of them keeps.
+ *  Invariant: names are words that TypeScript, git and Markdown accept unchanged; every thing has a text field as its
+ *  title and a number field that can be added up.
+ *  Elsewhere: which trade a seed picks (sample.ts), the files generated from it (sample-code.ts, sample-edges.ts). */
 
 export type FieldKind = "text" | "count" | "cents" | "moment" | "flag";
 
@@ -11,9 +11,9 @@ export type Thing = {
   readonly one: string;
   readonly many: string;
   readonly about: string;
-  /** What it is called by. */
+  /** The field that names it. */
   readonly title: Field;
-  /** What is added up over all of them. */
+  /** The field that is added up over all of them. */
   readonly figure: Field;
   readonly more: readonly Field[];
 };
@@ -22,7 +22,7 @@ export type Trade = { readonly service: string; readonly about: string; readonly
 
 const field = (kind: FieldKind, name: string, about: string): Field => ({ name, kind, about });
 
-/** `"berth", "berths", "a place …"`, then its title, its figure and the rest. */
+/** `["berth", "berths"], "a place …"`, then its title, its figure and its other fields. */
 const thing = (
   names: readonly [one: string, many: string],
   about: string,

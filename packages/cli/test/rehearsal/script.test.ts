@@ -166,7 +166,7 @@ test("a file that is there is not replaced by creating it", async () => {
       LABEL,
       "",
       "1. create README.md with `x`",
-      '   write README.md: not done: README.md is there already; "overwrite README.md with …" would replace it',
+      '   write README.md: not done: README.md already exists; "overwrite README.md with …" would replace it',
     ),
   );
 });

@@ -1,7 +1,7 @@
 /** Texts that grow: a part of a command repeated, nested or listed ten times as often.
  *  Invariant: the same seed gives the same texts; a pair differs only in how often the part stands there. */
 
-import type { Chance } from "@prefork/testing/chance";
+import type { SeededRandom } from "@prefork/testing/chance";
 
 /** A text with the part so often that it has about this length. */
 export type Growing = (length: number) => string;
@@ -55,7 +55,7 @@ const SIGNS: readonly string[] = [
 ];
 
 /** A way to let a command grow. */
-export const growing = (text: string, chance: Chance): Growing => {
+export const growing = (text: string, chance: SeededRandom): Growing => {
   const at = chance.below(text.length + 1);
   switch (chance.below(6)) {
     case 0: {

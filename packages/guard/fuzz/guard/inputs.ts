@@ -1,6 +1,6 @@
 /** Commands nobody wrote: made from a grammar of programs and options, or by disturbing those of the corpora. */
 
-import type { Chance } from "@prefork/testing/chance";
+import type { SeededRandom } from "@prefork/testing/chance";
 import { lateInput } from "./late-inputs.ts";
 import { requoted } from "./quoting.ts";
 
@@ -215,7 +215,7 @@ const ODD: readonly string[] = [
 ];
 
 /** A simple command: a known program with words that may or may not suit it. */
-const command = (corpora: Corpora, chance: Chance): string => {
+const command = (corpora: Corpora, chance: SeededRandom): string => {
   const name = chance.one(corpora.programs);
   const words: string[] = name === "git" ? [chance.one(SUBCOMMANDS)] : [];
   if (name === "xargs" || name === "timeout")
@@ -228,13 +228,13 @@ const command = (corpora: Corpora, chance: Chance): string => {
   return chance.happens(0.1) ? text + chance.one(REDIRECTS) : text;
 };
 
-const grown = (corpora: Corpora, chance: Chance): string => {
+const grown = (corpora: Corpora, chance: SeededRandom): string => {
   let text = command(corpora, chance);
   while (chance.happens(0.25)) text += chance.one(JOINTS) + command(corpora, chance);
   return text;
 };
 
-const changeOnce = (text: string, corpora: Corpora, chance: Chance): string => {
+const changeOnce = (text: string, corpora: Corpora, chance: SeededRandom): string => {
   const at = chance.below(text.length + 1);
   const to = Math.min(text.length, at + 1 + chance.below(4));
   switch (chance.below(8)) {
@@ -271,7 +271,7 @@ const changeOnce = (text: string, corpora: Corpora, chance: Chance): string => {
 };
 
 /** One input; most stem from commands that are allowed, because those are near to others that must not be. */
-export const input = (corpora: Corpora, chance: Chance): string => {
+export const input = (corpora: Corpora, chance: SeededRandom): string => {
   if (chance.happens(0.2)) return lateInput(chance);
   if (chance.happens(0.35)) return grown(corpora, chance);
   let text = chance.one(chance.happens(0.75) ? corpora.allowed : corpora.denied).slice(0, 2_000);

@@ -1,7 +1,7 @@
 /** Commands in which something is decided late: names that turn up in a pipe, wrappers before a program, and options of
  *  which the last wins. Most of them are refused; those that are not are really run, among files with hostile names. */
 
-import type { Chance } from "@prefork/testing/chance";
+import type { SeededRandom } from "@prefork/testing/chance";
 
 const LISTERS: readonly string[] = [
   ...[
@@ -295,10 +295,10 @@ const MODES: Readonly<Record<string, readonly [options: readonly string[], opera
   ],
 };
 
-const some = (of: readonly string[], most: number, chance: Chance): readonly string[] =>
+const some = (of: readonly string[], most: number, chance: SeededRandom): readonly string[] =>
   Array.from({ length: chance.below(most + 1) }, () => chance.one(of));
 
-const modes = (chance: Chance): string => {
+const modes = (chance: SeededRandom): string => {
   const [name, [options, operands]] = chance.one(Object.entries(MODES));
   const words = [...some(options, 4, chance), ...some(operands, 2, chance)];
   // Options may stand after operands.
@@ -306,7 +306,7 @@ const modes = (chance: Chance): string => {
   return [name, ...words].join(" ");
 };
 
-const fed = (chance: Chance): string => {
+const fed = (chance: SeededRandom): string => {
   const way = chance.happens(0.25) ? ` | ${chance.one(ON_THE_WAY)}` : "";
   const place = chance.happens(0.5) ? chance.one(PLACES) : undefined;
   const options = [...some(XARGS_OPTIONS, 2, chance), ...(place === undefined ? [] : [`-I${place}`])];
@@ -315,21 +315,21 @@ const fed = (chance: Chance): string => {
   return `${chance.one(LISTERS)}${way} | ${["xargs", ...options, inner].join(" ")}${input}`;
 };
 
-const found = (chance: Chance): string => {
+const found = (chance: SeededRandom): string => {
   const inner = chance.one(INNER).replaceAll("_", "{}");
   const place = inner.includes("{}") ? "" : " {}";
   return `find ${chance.one([".", "names", "sub"])} -type f -exec ${inner}${place} ${chance.one(["+", "\\;"])}`;
 };
 
 /** A wrapper before one of the commands of a pipe. */
-const wrapped = (text: string, chance: Chance): string => {
+const wrapped = (text: string, chance: SeededRandom): string => {
   const parts = text.split(" | ");
   const at = chance.below(parts.length);
   parts[at] = `${chance.one(WRAPPERS)} ${parts[at]}`;
   return parts.join(" | ");
 };
 
-export const lateInput = (chance: Chance): string => {
+export const lateInput = (chance: SeededRandom): string => {
   const text = chance.one([fed, fed, found, modes])(chance);
   return chance.happens(0.3) ? wrapped(text, chance) : text;
 };

@@ -1,6 +1,6 @@
 /** The same word written in other ways, all of which bash takes for the same. */
 
-import type { Chance } from "@prefork/testing/chance";
+import type { SeededRandom } from "@prefork/testing/chance";
 
 const single = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 const double = (text: string): string => `"${text.replace(/[\\"$`]/g, "\\$&")}"`;
@@ -11,7 +11,7 @@ const ansi = (text: string): string =>
 const STYLES: readonly ((text: string) => string)[] = [single, double, escaped, ansi];
 
 /** A word in quotes, cut into pieces that are quoted each in its own way. */
-export const requoted = (text: string, chance: Chance): string => {
+export const requoted = (text: string, chance: SeededRandom): string => {
   if (text === "") return chance.one(["''", '""']);
   const letters = [...text];
   const cut = chance.happens(0.5) ? 1 + chance.below(letters.length) : letters.length;
@@ -22,5 +22,5 @@ export const requoted = (text: string, chance: Chance): string => {
 };
 
 /** A command without quotes of its own, with empty quotes or a backslash put somewhere inside its words. */
-export const disturbed = (text: string, chance: Chance): string =>
+export const disturbed = (text: string, chance: SeededRandom): string =>
   text.replace(/(?<=\w)(?=\w)/g, () => (chance.happens(0.15) ? chance.one(["''", '""', "\\", "\\\n"]) : ""));

@@ -5,7 +5,7 @@ import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
-import { checkAll, gitIn, only, withKeys } from "@prefork/testing/with-keys";
+import { checkSecretsHidden, gitIn, mustNotRun, repositoryWithSecrets } from "@prefork/testing/with-keys";
 import { askGit } from "../../src/git/ask-git.ts";
 import { Doubt, ReadBudget } from "../../src/git/checkout.ts";
 import { readRef } from "../../src/git/records.ts";
@@ -41,22 +41,22 @@ test("blanks inside make a ref invalid; trailing blanks do not", () => {
 });
 
 test("regression: reflogs that are one large file by many names are a reason to ask", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const { work } = place;
   const number = gitIn(work, "rev-parse", "HEAD");
   const line = `${number} ${number} a <a@b.c> 1 +0000\t${"x".repeat(50_000)}\n`;
   writeFileSync(join(work, ".git/logs/big"), line.repeat(310)); // 15.5 MB
   mkdirSync(join(work, ".git/logs/refs/heads/x"), { recursive: true });
-  await checkAll(place, [["git reflog show main", /Add all/]]);
+  await checkSecretsHidden(place, [["git reflog show main", /Add all/]]);
   for (const at of [0, 1, 2, 3, 4]) {
     gitIn(work, "-c", "core.logAllRefUpdates=false", "update-ref", `refs/heads/x/${at}`, number);
     linkSync(join(work, ".git/logs/big"), join(work, `.git/logs/refs/heads/x/${at}`));
   }
-  await checkAll(place, ["git reflog show main", "git log -g main", "git show main@{0}"].map(only));
+  await checkSecretsHidden(place, ["git reflog show main", "git log -g main", "git show main@{0}"].map(mustNotRun));
 });
 
 test("reading repositories has one shared budget of bytes, names and time", () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const { work } = place;
   const read = (budget: ReadBudget): unknown =>
     readRepository(work, { budget, logs: true, tracked: true })?.checkout.top;
@@ -85,7 +85,7 @@ test("reading repositories has one shared budget of bytes, names and time", () =
 });
 
 test("other work continues while git is asked about names, and ending the plan ends the question", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const ended = new AbortController();
   using views = new GitViews(undefined, ended.signal);
   const view = views.of(place.work, []);

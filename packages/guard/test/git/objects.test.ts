@@ -5,39 +5,46 @@ import { createHash } from "node:crypto";
 import { appendFileSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { checkAll, gitIn, only, type Place, tell, withKeys } from "@prefork/testing/with-keys";
+import {
+  checkSecretsHidden,
+  gitIn,
+  mustNotRun,
+  type RepositoryWithSecrets,
+  repositoryWithSecrets,
+  runReadOnly,
+} from "@prefork/testing/with-keys";
 
 test("git shows a file by its path, and not by a number or a tag that hides which file it was", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const { work } = place;
   const [file, folder] = [gitIn(work, "rev-parse", "HEAD:.env"), gitIn(work, "rev-parse", "HEAD:sub/.aws")];
   const empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
   gitIn(work, "tag", "a-file", file);
   gitIn(work, "tag", "-a", "-m", "x", "noted", file);
   gitIn(work, "tag", "a-folder", folder);
-  await checkAll(place, [
-    ...[`git show ${file}`, `git cat-file -p ${file}`, `git cat-file blob ${file.slice(0, 9)}`].map(only),
+  await checkSecretsHidden(place, [
+    ...[`git show ${file}`, `git cat-file -p ${file}`, `git cat-file blob ${file.slice(0, 9)}`].map(mustNotRun),
     ...[`git diff ${file} HEAD:plain.txt`, `git diff HEAD:plain.txt..${file}`, "git show a-file", "git show noted"].map(
-      only,
+      mustNotRun,
     ),
-    ...[`git diff ${empty} ${folder}`, "git diff-tree -p a-folder HEAD", `git grep secret ${folder}`].map(only),
-    ...["git grep secret HEAD:", "git grep -e secret HEAD:sub", "git grep secret HEAD^{tree}"].map(only),
-    ...["git rev-list --objects --all | cut -d' ' -f1 | git cat-file --batch"].map(only),
-    ...[`git show ${folder}:config`, "git show a-folder:config", `git cat-file -p ${folder}:config`].map(only),
+    ...[`git diff ${empty} ${folder}`, "git diff-tree -p a-folder HEAD", `git grep secret ${folder}`].map(mustNotRun),
+    ...["git grep secret HEAD:", "git grep -e secret HEAD:sub", "git grep secret HEAD^{tree}"].map(mustNotRun),
+    ...["git rev-list --objects --all | cut -d' ' -f1 | git cat-file --batch"].map(mustNotRun),
+    ...[`git show ${folder}:config`, "git show a-folder:config", `git cat-file -p ${folder}:config`].map(mustNotRun),
     ...[
       `git show ${folder}^{tree}:config`,
       `git show ${folder}^{tree}^{}:config`,
       "git show a-folder^{tree}:config",
-    ].map(only),
-    ...[`git cat-file -p ${folder}^{tree}:config`, `git cat-file -p '${folder}^{object}:config'`].map(only),
-    ...[`git diff ${empty} ${folder}^{tree}`, `git diff ${empty}..${folder}^{tree}`].map(only),
-    ...[`git diff-tree -p ^${folder} ${empty}`, `git diff ${folder}^{tree} ^${empty}`].map(only),
-    ...["git diff HEAD:sub HEAD:.codex", "git diff HEAD:sub HEAD:./.codex/"].map(only),
+    ].map(mustNotRun),
+    ...[`git cat-file -p ${folder}^{tree}:config`, `git cat-file -p '${folder}^{object}:config'`].map(mustNotRun),
+    ...[`git diff ${empty} ${folder}^{tree}`, `git diff ${empty}..${folder}^{tree}`].map(mustNotRun),
+    ...[`git diff-tree -p ^${folder} ${empty}`, `git diff ${folder}^{tree} ^${empty}`].map(mustNotRun),
+    ...["git diff HEAD:sub HEAD:.codex", "git diff HEAD:sub HEAD:./.codex/"].map(mustNotRun),
     ["git show HEAD^{tree}:plain.txt", /plain/],
     ["git diff HEAD^{tree} HEAD~0^{tree}", /^$/],
     [`git diff ${empty} HEAD^{tree}`, /\+plain/],
     ["git diff HEAD:sub HEAD:z.d", /rename to \.env/],
-    ...["git show --all", "git show --tags", "git diff --all"].map(only),
+    ...["git show --all", "git show --tags", "git diff --all"].map(mustNotRun),
     ["git for-each-ref --format='%(raw)'"],
     [`git cat-file -t ${file}`, /^blob$/m],
     ["git show HEAD:plain.txt", /plain/],
@@ -53,30 +60,32 @@ test("git shows a file by its path, and not by a number or a tag that hides whic
 });
 
 test("an object of git passes only as a commit, or as a path of one, however it is written", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const { work } = place;
   const [file, folder] = [gitIn(work, "rev-parse", "HEAD:.env"), gitIn(work, "rev-parse", "HEAD:sub/.aws")];
   gitIn(work, "tag", "v1.0");
   place.put("home/work/plain.txt", "plain, changed\n");
   gitIn(work, "stash", "-q");
-  await checkAll(place, [
-    ...["-p --", "blob --", "-pp", "-pe", "-p -p"].map((words) => only(`git cat-file ${words} ${file}`)),
-    ...[`git cat-file -p -- ${folder}:config`, `git cat-file -p x-g${file}`, `git show x:y-g${file}`].map(only),
-    ...[`git show HEAD:x-g${file}`, `git show 'x:y-g${file}^{}'`, `git show ':x-g${file}'`].map(only),
-    ...[`git grep -- secret ${file}`, `git grep -- secret ${folder}`, `git grep secret ${folder}:config`].map(only),
-    ...["-E -- '-*.*'", "-- '-*'", "-h -- -e", "-E -- '-f|s'", "-e secret --", "-hie secret", "-f plain.txt"].flatMap(
-      (words) => [file, folder].map((object) => only(`git grep ${words} ${object}`)),
+  await checkSecretsHidden(place, [
+    ...["-p --", "blob --", "-pp", "-pe", "-p -p"].map((words) => mustNotRun(`git cat-file ${words} ${file}`)),
+    ...[`git cat-file -p -- ${folder}:config`, `git cat-file -p x-g${file}`, `git show x:y-g${file}`].map(mustNotRun),
+    ...[`git show HEAD:x-g${file}`, `git show 'x:y-g${file}^{}'`, `git show ':x-g${file}'`].map(mustNotRun),
+    ...[`git grep -- secret ${file}`, `git grep -- secret ${folder}`, `git grep secret ${folder}:config`].map(
+      mustNotRun,
     ),
-    ...[`git grep -e secret -- ${folder}:config`, `git grep -h secret 'HEAD^{tree}:' ${folder}:config`].map(only),
-    ...[`git show $'${folder}:./x\\n/../config'`, `git cat-file -p $'${folder}:./x\\n/../config'`].map(only),
-    ...[`git diff ${folder}:config..HEAD:plain.txt`, `git show ${file}^!`].map(only),
+    ...["-E -- '-*.*'", "-- '-*'", "-h -- -e", "-E -- '-f|s'", "-e secret --", "-hie secret", "-f plain.txt"].flatMap(
+      (words) => [file, folder].map((object) => mustNotRun(`git grep ${words} ${object}`)),
+    ),
+    ...[`git grep -e secret -- ${folder}:config`, `git grep -h secret 'HEAD^{tree}:' ${folder}:config`].map(mustNotRun),
+    ...[`git show $'${folder}:./x\\n/../config'`, `git cat-file -p $'${folder}:./x\\n/../config'`].map(mustNotRun),
+    ...[`git diff ${folder}:config..HEAD:plain.txt`, `git show ${file}^!`].map(mustNotRun),
     ["git show HEAD:plain.txt", /plain/],
     ["git diff v1.0...main -- plain.txt", /^$/],
     ["git show HEAD~0", /Add all/],
     ["git log -p -S plain", /\+plain/],
     ["git show v1.0", /Add all/],
     ["git diff HEAD^!", /^$/],
-    ...["':/(.*)\\1x'", "'HEAD^{/(a*)*\\1b}'", "':/a+b'", "':/!-a{9}'"].map((name) => only(`git show ${name}`)),
+    ...["':/(.*)\\1x'", "'HEAD^{/(a*)*\\1b}'", "':/a+b'", "':/!-a{9}'"].map((name) => mustNotRun(`git show ${name}`)),
     ["git show :/Add", /Add all/],
     ["git show 'HEAD^{/Add: x|Add}'", /Add all/],
     ["git show stash@{0}", /\+plain, changed/],
@@ -91,7 +100,7 @@ test("an object of git passes only as a commit, or as a path of one, however it 
 });
 
 test("no spelling of options makes git print a file that may contain secrets", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   place.put("home/work/.env", "the secret, changed\n");
   place.put("home/work/plain.txt", "plain, changed\n");
   gitIn(place.work, "stash", "-q");
@@ -106,7 +115,7 @@ test("no spelling of options makes git print a file that may contain secrets", a
     "whatchanged -p",
   ];
   const letters = ["-aD", "-pa", "-DaU1", "-ubaD", "-zDa"];
-  await checkAll(place, [
+  await checkSecretsHidden(place, [
     ...shows.map((verb) => [`git ${verb} -Da`, /\+plain, changed/] as const),
     ...letters.map((one) => [`git show ${one}`, /\+plain, changed/] as const),
     ["git log -p --grep -a -S -a", /^$/],
@@ -119,7 +128,7 @@ test("no spelling of options makes git print a file that may contain secrets", a
 });
 
 test("a file that is secret because of its folder is not shown from inside that folder", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   for (const name of ["pip/pip.conf", ".m2/settings.xml", "gone/.codex/auth.json"])
     place.put(`home/work/${name}`, "the secret\n");
   place.put("home/work/.codex/notes.md", "plain\n");
@@ -133,13 +142,13 @@ test("a file that is secret because of its folder is not shown from inside that 
     ...["log -L1,1:auth.json", "log -L 1,1:auth.json", "blame HEAD -- auth.json", "show HEAD:./x/../auth.json"],
     ...["diff HEAD~1:./ HEAD:./", "grep secret HEAD:./auth.json", "show HEAD:../.codex/auth.json"],
   ];
-  await checkAll(place, [
-    ...ways.flatMap((way) => asked.map((words) => only(way + words))),
+  await checkSecretsHidden(place, [
+    ...ways.flatMap((way) => asked.map((words) => mustNotRun(way + words))),
     ...[
       "git -C pip show :./pip.conf",
       "git -C .m2 show HEAD:./settings.xml",
       "git -C sub show HEAD:../pip/pip.conf",
-    ].map(only),
+    ].map(mustNotRun),
     ["git -C .codex show HEAD:./notes.md HEAD:plain.txt", /plain/],
     ["git -C c log -L1,1:notes.md", /\+plain/],
     ["git -C c blame notes.md", /plain/],
@@ -147,7 +156,7 @@ test("a file that is secret because of its folder is not shown from inside that 
 });
 
 test("a repository's settings cannot make git print a file or object as author names", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   place.put("home/.netrc", "the secret <x@y> <a@b.c>\n");
   place.put("home/work/.env", "the secret <x@y> <a@b.c>\n");
   gitIn(place.work, "commit", "-qam", "Change it");
@@ -156,7 +165,7 @@ test("a repository's settings cannot make git print a file or object as author n
     ["mailmap.blob", "HEAD:.env"],
   ] as const) {
     gitIn(place.work, "config", key, value);
-    await checkAll(place, [
+    await checkSecretsHidden(place, [
       ["git log --format=%aN", /^a$/m],
       ["git shortlog -sne HEAD", /<a@b\.c>/],
       ["git blame plain.txt", /\(a /],
@@ -165,10 +174,10 @@ test("a repository's settings cannot make git print a file or object as author n
 });
 
 test("git shows nothing from inside a folder of keys, whatever name led there", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   symlinkSync("sub/.aws", place.at("home", "work", "k"));
   const shows = ["show HEAD:./config", "cat-file -p HEAD:./config", "show :./config", "log -L1,1:config", "diff"];
-  await checkAll(
+  await checkSecretsHidden(
     place,
     ["cd k && git ", "cd sub/.aws && git ", "git -C k "].flatMap((way) =>
       shows.map((words) => [`${way}${words}`] as const),
@@ -177,7 +186,7 @@ test("git shows nothing from inside a folder of keys, whatever name led there", 
 });
 
 test("a repository that is itself a folder of settings shows no changes to the keys in it", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   for (const [top, key] of [
     [".config", "gh/hosts.yml"],
     [".m2", "settings.xml"],
@@ -188,22 +197,22 @@ test("a repository that is itself a folder of settings shows no changes to the k
     gitIn(work, "add", "-f", ".");
     gitIn(work, "commit", "-q", "-m", "Add plain");
     const commands = ["git show", "git log -p", "git grep -h -e plain -e secret"];
-    await checkAll(
+    await checkSecretsHidden(
       { ...place, work },
       commands.map((text) => [text, /plain/] as const),
     );
     place.put(`home/other/${top}/${key}`, "the secret\n");
     gitIn(work, "add", "-f", ".");
     gitIn(work, "commit", "-q", "-m", "Add keys");
-    await checkAll({ ...place, work }, commands.map(only));
+    await checkSecretsHidden({ ...place, work }, commands.map(mustNotRun));
     gitIn(work, "rm", "-q", key);
     gitIn(work, "commit", "-q", "-m", "Remove keys");
-    await checkAll({ ...place, work }, [...commands.map(only), ["git status --short", /^$/]]);
+    await checkSecretsHidden({ ...place, work }, [...commands.map(mustNotRun), ["git status --short", /^$/]]);
   }
 });
 
 test("an object that a repository replaces by another is not shown under the other's path", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   gitIn(
     place.work,
     "replace",
@@ -211,23 +220,23 @@ test("an object that a repository replaces by another is not shown under the oth
     gitIn(place.work, "rev-parse", "HEAD:.env"),
   );
   const commands = ["git show HEAD:plain.txt", "git log -p -- plain.txt", "git grep -h -e secret -e plain HEAD"];
-  await checkAll(
+  await checkSecretsHidden(
     place,
     commands.map((text) => [text, /plain/] as const),
   );
 });
 
 test("git shows no file that only a reflog, another worktree or a branch names by its object id", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const { work } = place;
   const [commit, file] = [gitIn(work, "rev-parse", "HEAD"), gitIn(work, "rev-parse", "HEAD:.env")];
   appendFileSync(place.at("home/work/.git/logs/HEAD"), `${commit} ${file} a <a@b.c> 1700000000 +0000\tx\n`);
   place.put("home/work/.git/worktrees/w/HEAD", `${file}\n`);
   place.put("home/work/.git/worktrees/w/commondir", "../..\n");
   place.put("home/work/.git/worktrees/w/gitdir", "/nowhere/.git\n");
-  await checkAll(place, [
+  await checkSecretsHidden(place, [
     ...["--reflog", "--all", "--branches", "--branches=m*", "--glob=refs/*", "--remotes"].map((option) =>
-      only(`git show ${option}`),
+      mustNotRun(`git show ${option}`),
     ),
     ["git log -p --reflog", /\+plain/],
     ["git log --all --oneline", /Add all/],
@@ -235,16 +244,16 @@ test("git shows no file that only a reflog, another worktree or a branch names b
   ]);
 });
 
-const staysKept = async (what: string, text: string, place: Place): Promise<void> => {
-  const { shown, kept } = await tell(text, place);
-  assert.deepEqual([kept, shown.includes("the secret")], [true, false], `${what}: ${text}`);
+const staysKept = async (what: string, text: string, place: RepositoryWithSecrets): Promise<void> => {
+  const { shown, isRefused } = await runReadOnly(text, place);
+  assert.deepEqual([isRefused, shown.includes("the secret")], [true, false], `${what}: ${text}`);
 };
 
 /** It runs, and hides what may contain secrets. */
-const staysHidden = async (what: string, text: string, place: Place): Promise<void> => {
-  const { shown, kept } = await tell(text, place);
+const staysHidden = async (what: string, text: string, place: RepositoryWithSecrets): Promise<void> => {
+  const { shown, isRefused } = await runReadOnly(text, place);
   assert.deepEqual(
-    [kept, shown.includes("the secret"), shown.includes("plain")],
+    [isRefused, shown.includes("the secret"), shown.includes("plain")],
     [false, false, true],
     `${what}: ${text}`,
   );
@@ -252,11 +261,11 @@ const staysHidden = async (what: string, text: string, place: Place): Promise<vo
 
 test("no folder's attributes make git show a secret, whatever path leads through it", async () => {
   const line = ".env diff\n";
-  const goneFrom = (place: Place): void => {
+  const goneFrom = (place: RepositoryWithSecrets): void => {
     gitIn(place.work, "rm", "-rqf", "z.d");
     gitIn(place.work, "commit", "-qm", "Remove");
   };
-  const places: Readonly<Record<string, (place: Place) => unknown>> = {
+  const places: Readonly<Record<string, (place: RepositoryWithSecrets) => unknown>> = {
     "not kept": (place) => place.put("home/work/z.d/.gitattributes", line),
     ignored: (place) => {
       place.put("home/work/z.d/.gitattributes", line);
@@ -284,7 +293,7 @@ test("no folder's attributes make git show a secret, whatever path leads through
     "in a folder that programs fill": (place) => place.put("home/work/node_modules/x/.gitattributes", "* diff\n"),
   };
   for (const [where, change] of Object.entries(places)) {
-    using place = withKeys();
+    using place = repositoryWithSecrets();
     change(place);
     place.put("home/work/plain.txt", "plain, changed\n");
     place.put("home/work/.env", "the secret, changed\n");
@@ -294,7 +303,7 @@ test("no folder's attributes make git show a secret, whatever path leads through
 });
 
 test("no line of attributes makes git show a secret, in whatever commit it is", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   place.put("home/work/prod-7.key", "the secret\n");
   gitIn(place.work, "add", "-f", "prod-7.key");
   gitIn(place.work, "commit", "-qm", "Add one");
@@ -315,7 +324,7 @@ test("no line of attributes makes git show a secret, in whatever commit it is", 
   ];
   for (const line of shows) {
     place.put("home/work/.gitattributes", `${line}\n`);
-    await checkAll(place, [["git log -p", /Binary files a\/prod-7\.key and/]]);
+    await checkSecretsHidden(place, [["git log -p", /Binary files a\/prod-7\.key and/]]);
   }
   const passes = [
     ...[
@@ -335,7 +344,7 @@ test("no line of attributes makes git show a secret, in whatever commit it is", 
   ];
   for (const line of passes) {
     place.put("home/work/.gitattributes", `${line}\n`);
-    await checkAll(place, [["git log -p", /Binary files a\/prod-7\.key and/]]);
+    await checkSecretsHidden(place, [["git log -p", /Binary files a\/prod-7\.key and/]]);
   }
 });
 
@@ -363,7 +372,7 @@ test("git does not run on an index with names outside the repository", async () 
     ],
     ...[`${home}/.codex/auth.json`, ".codex/.git/x", ".GIT/config"],
   ];
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const plain = readFileSync(place.at("home/work/.git/index"));
   for (const [at, name] of odd(place.home).entries()) {
     writeFileSync(place.at("home/work/.git/index"), plain);
@@ -382,14 +391,14 @@ test("git does not run on an index with names outside the repository", async () 
 });
 
 test("a search goes through no folder that became a link", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   place.put("home/work/notes/deep/config", "plain\n");
   gitIn(place.work, "add", "notes");
-  await checkAll(place, [["git grep -h plain", /^plain$/m]]);
+  await checkSecretsHidden(place, [["git grep -h plain", /^plain$/m]]);
   rmSync(place.at("home/work/notes"), { recursive: true });
   place.put("home/.kube/deep/config", "the secret\n");
   symlinkSync("../.kube", place.at("home/work/notes"));
-  await checkAll(place, [
+  await checkSecretsHidden(place, [
     ["git grep -h secret"],
     ["git grep -h -e plain -- '*.txt'"],
     ["git status --short", /D notes/],
@@ -399,26 +408,26 @@ test("a search goes through no folder that became a link", async () => {
       "secret -- --cached .",
       "-h -e --cached --or -e secret",
       "-e secret -- . --cached",
-    ].map((words) => only(`git grep ${words}`)),
+    ].map((words) => mustNotRun(`git grep ${words}`)),
     ...["'(' --cached -e secret ')'", "--cache secret", "-e secret --cached=x"].map((words) =>
-      only(`git grep ${words}`),
+      mustNotRun(`git grep ${words}`),
     ),
     ["git grep --cached -h plain", /^plain$/m],
   ]);
 });
 
 test("a search of untracked files skips secrets, wherever its paths lead", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   place.put("home/work/proj/plain.txt", "plain\n");
   for (const name of [".env.local", "proj/.env", "deep/.aws/credentials"])
     place.put(`home/work/${name}`, "the secret\n");
   const below = { ...place, work: place.at("home/work/proj") };
   const paths = ["", "-- :/", "-- ..", "-- ../deep", "-- ':/.e*'", "':(top)'", `-- ${place.work}`, "-- ./x/../.."];
   for (const path of paths) {
-    const { shown } = await tell(`git grep --untracked -h -e secret -e plain ${path}`, below);
+    const { shown } = await runReadOnly(`git grep --untracked -h -e secret -e plain ${path}`, below);
     assert.doesNotMatch(shown, /the secret/, path);
   }
-  await checkAll(below, [
+  await checkSecretsHidden(below, [
     ["git grep --untracked -h plain", /^plain$/m],
     ["git grep --untracked -h -e plain -e secret -- :/", /^plain$/m],
   ]);
@@ -428,35 +437,35 @@ test("a search of untracked files skips secrets, wherever its paths lead", async
   place.put("home/proj/plain.txt", "plain\n");
   const atHome = { ...place, work: place.at("home/proj") };
   for (const path of [...paths.slice(1), "-- ../.claude", "-- ':/.cl*'"]) {
-    const { shown } = await tell(`git grep --untracked -h -e secret -e plain ${path}`, atHome);
+    const { shown } = await runReadOnly(`git grep --untracked -h -e secret -e plain ${path}`, atHome);
     assert.doesNotMatch(shown, /the secret/, path);
   }
-  await checkAll(atHome, [["git grep --untracked -h -e secret -e plain", /^plain$/m]]);
+  await checkSecretsHidden(atHome, [["git grep --untracked -h -e secret -e plain", /^plain$/m]]);
 });
 
 test("git does not open a repository inside another", async () => {
   for (const version of ["2", "4"]) {
-    using place = withKeys();
+    using place = repositoryWithSecrets();
     const commit = gitIn(place.work, "rev-parse", "HEAD");
     gitIn(place.work, "init", "-q", "-b", "none", "inner");
     gitIn(place.work, "update-index", "--index-version", version, "--add", "--cacheinfo", `160000,${commit},inner`);
-    await checkAll(place, [["git status", /On branch/]]);
+    await checkSecretsHidden(place, [["git status", /On branch/]]);
     symlinkSync("../../../.netrc", place.at("home/work/inner/.git/packed-refs"));
     place.put("home/work/plain.txt", "plain, changed\n");
-    await checkAll(
+    await checkSecretsHidden(
       place,
       ["git status", "git diff", "git diff HEAD", "git ls-files -m", "git ls-files -s"].map((text) => [text, /plain/]),
     );
-    await checkAll(place, [["git submodule status"]]);
+    await checkSecretsHidden(place, [["git submodule status"]]);
     // In the place of a file that is tracked.
     rmSync(place.at("home/work/plain.txt"));
     renameSync(place.at("home/work/inner"), place.at("home/work/plain.txt"));
-    await checkAll(place, ["git status", "git diff"].map(only));
+    await checkSecretsHidden(place, ["git status", "git diff"].map(mustNotRun));
   }
 });
 
 test("a folder that is almost a repository does not hide the one that git uses", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   place.put("home/work/.env", "the secret, changed\n");
   place.put("home/work/.gitattributes", ".env diff\n");
   for (const name of ["objects/x", "refs/x"]) place.put(`home/work/near/.git/${name}`, "");
@@ -471,12 +480,12 @@ test("a folder that is almost a repository does not hide the one that git uses",
 });
 
 test("an index that keeps whole folders in one entry is a reason to ask", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   gitIn(place.work, "sparse-checkout", "init", "--cone", "--sparse-index");
   gitIn(place.work, "sparse-checkout", "set", "z.d");
   place.put("home/work/z.d/plain", "plain\n");
   gitIn(place.work, "add", "z.d/plain");
-  await checkAll(place, [["git grep -h --cached -e secret -e plain"]]);
+  await checkSecretsHidden(place, [["git grep -h --cached -e secret -e plain"]]);
   gitIn(place.work, "sparse-checkout", "reapply", "--no-sparse-index");
-  await checkAll(place, [["git grep -h --cached -e secret -e plain", /plain/]]);
+  await checkSecretsHidden(place, [["git grep -h --cached -e secret -e plain", /plain/]]);
 });

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, symlinkSync } 
 import { join } from "node:path";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
-import { checkAll, gitIn, only, withKeys } from "@prefork/testing/with-keys";
+import { checkSecretsHidden, gitIn, mustNotRun, repositoryWithSecrets } from "@prefork/testing/with-keys";
 import { cleanEnvironment } from "../../src/process/environment.ts";
 import { type CommandPlan, classify } from "../../src/rules/index.ts";
 import { planHazard, runPlan } from "../../src/run/run-plan.ts";
@@ -161,7 +161,7 @@ test("the checks before a plan are bounded, whatever a repository includes or co
 });
 
 test("git does not reveal whether a hidden file contains a text", async () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const { work } = place;
   place.put("home/work/.env", "API_KEY=s3cr3t\n");
   place.put("home/work/plain.txt", "API_KEY=plain\n");
@@ -170,7 +170,7 @@ test("git does not reveal whether a hidden file contains a text", async () => {
   place.put("home/work/.env", "");
   gitIn(work, "commit", "-qam", "Empty one");
   const nothing = /^(?!.*(?:Binary|\.env|yes|Empty)).*$/s;
-  await checkAll(place, [
+  await checkSecretsHidden(place, [
     ...["-q", "-qP", "-c", "-l", "-h"].flatMap((option): readonly (readonly [string, RegExp])[] => [
       [`git grep ${option} '^API_KEY=s' HEAD~1 && echo yes; echo asked`, nothing],
       [`git grep ${option} --cached 'API_KEY=[q-z]' && echo yes; echo asked`, nothing],
@@ -179,7 +179,7 @@ test("git does not reveal whether a hidden file contains a text", async () => {
     ["git log -S'API_KEY=[r-t]3' --pickaxe-regex --all --format=%s -- . ; echo asked", nothing],
     ["git diff HEAD~1 HEAD -SAPI_KEY=s --name-only; echo asked", nothing],
     ["git show -SAPI_KEY=s --format= --stat HEAD; echo asked", nothing],
-    only("git stash list -SAPI_KEY"),
+    mustNotRun("git stash list -SAPI_KEY"),
     ["git grep -c API_KEY=p", /^plain\.txt:1$/m],
     ["git grep -h API_KEY HEAD~1 -- plain.txt", /API_KEY=plain/],
     ["git log -SAPI_KEY=p --name-only --format=%s", /^Change both\n\nplain\.txt$/m],

@@ -20,7 +20,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
-import { checkAll, gitIn, type Place, tell, withKeys } from "@prefork/testing/with-keys";
+import {
+  checkSecretsHidden,
+  gitIn,
+  type RepositoryWithSecrets,
+  repositoryWithSecrets,
+  runReadOnly,
+} from "@prefork/testing/with-keys";
 import { GitViews } from "../../src/git/view.ts";
 import { cleanEnvironment } from "../../src/process/environment.ts";
 
@@ -197,10 +203,10 @@ test("git prints the same for a view as for the repository, in every everyday st
     }
     if (state === "changes of every kind") answersAlone(folder, (words, variables) => said(folder, words, variables));
     for (const text of state === "no commit yet" ? [] : ASKED_OF_US) {
-      const told = await tell(text, { ...place, work: folder, home: place.path });
+      const told = await runReadOnly(text, { ...place, work: folder, home: place.path });
       assert.deepEqual(
         told,
-        { shown: said(folder, text.split(" ").slice(1), {}).stdout, kept: false },
+        { shown: said(folder, text.split(" ").slice(1), {}).stdout, isRefused: false },
         `${state}: ${text}`,
       );
     }
@@ -208,7 +214,7 @@ test("git prints the same for a view as for the repository, in every everyday st
 });
 
 test("a view is private to its owner, and removed at the end", () => {
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   const made = (): string => {
     using views = new GitViews();
     const view = views.of(place.work, ["status"]);
@@ -223,24 +229,24 @@ test("a view is private to its owner, and removed at the end", () => {
 // --- hostile states ------------------------------------------------------------------------------------------------------
 
 /** Runs if anything of the repository does. */
-const trap = (place: Place): string => {
+const trap = (place: RepositoryWithSecrets): string => {
   const path = place.at("home/trap");
   writeFileSync(path, `#!/bin/sh\ntouch ${place.at("home/sprung")}\ncat\n`);
   chmodSync(path, 0o755);
   return path;
 };
 
-const own = (place: Place, name: string): string => place.at("home/work/.git", name);
+const own = (place: RepositoryWithSecrets, name: string): string => place.at("home/work/.git", name);
 
 /** A link to a key where git keeps a file of its own. */
-const linked = (place: Place, name: string): void => {
+const linked = (place: RepositoryWithSecrets, name: string): void => {
   mkdirSync(join(own(place, name), ".."), { recursive: true });
   rmSync(own(place, name), { force: true });
   symlinkSync(place.at("home/.netrc"), own(place, name));
 };
 
 type Hostile = {
-  readonly make: (place: Place) => unknown;
+  readonly make: (place: RepositoryWithSecrets) => unknown;
   /** Commands with what they show; those without must not run. */
   readonly asked: readonly (readonly [string, RegExp?])[];
 };
@@ -257,7 +263,7 @@ const IN_INDEX: Hostile["asked"] = [...NONE, ["git grep secret"], ["git diff"], 
 
 /** Two entries as our count goes: the first goes on, by its length, where git begins its second; the second is to git an
  *  extension that it passes over. */
-const hideInIndex = (place: Place, mode: number): void => {
+const hideInIndex = (place: RepositoryWithSecrets, mode: number): void => {
   const whole = (text: Buffer): Buffer => Buffer.concat([text, Buffer.alloc(8 - (text.length % 8))]);
   const entry = (name: string, { fill = 0, kind = 0o100644, length = name.length } = {}): Buffer => {
     const facts = Buffer.alloc(62, fill);
@@ -280,7 +286,7 @@ const ELSEWHERE: Hostile["asked"] = [
   ...[["git grep --cached secret"] as const, ["git diff"] as const],
 ];
 
-const settingsRepository = ({ at }: Place): void => {
+const settingsRepository = ({ at }: RepositoryWithSecrets): void => {
   gitIn(at("home/.config"), "init", "-q", "-b", "main");
   gitIn(at("home/.config"), "add", "-f", ".");
   gitIn(at("home/.config"), "commit", "-qm", "Settings");
@@ -423,14 +429,14 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
 
 test("git starts and shows nothing of a hostile .git", async () => {
   for (const [state, { make, asked }] of Object.entries(HOSTILE)) {
-    using place = withKeys();
+    using place = repositoryWithSecrets();
     place.put("home/.netrc", "machine the secret\n");
     make(place);
     place.put("home/work/plain.txt", "plain, changed\n");
     for (const one of asked) {
-      const { shown, kept } = await tell(one[0], place);
+      const { shown, isRefused } = await runReadOnly(one[0], place);
       assert.doesNotMatch(shown, /the secret/, `${state}: ${one[0]}`);
-      assert.equal(kept, one[1] === undefined, `${state}: ${one[0]}: ${shown}`);
+      assert.equal(isRefused, one[1] === undefined, `${state}: ${one[0]}: ${shown}`);
       if (one[1]) assert.match(shown, one[1], `${state}: ${one[0]}`);
     }
     assert.ok(!readdirSync(place.home).includes("sprung"), state);
@@ -439,7 +445,7 @@ test("git starts and shows nothing of a hostile .git", async () => {
 
 test("a repository of another user is a reason to ask", async () => {
   if (process.getuid?.() !== 0) return; // nobody else can make one
-  using place = withKeys();
+  using place = repositoryWithSecrets();
   spawnSync("chown", ["12345", place.at("home/work/.git")]);
-  await checkAll(place, [["git status"]]);
+  await checkSecretsHidden(place, [["git status"]]);
 });

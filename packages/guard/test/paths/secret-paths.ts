@@ -1,6 +1,6 @@
 /** Paths of secrets, generated from the table: every row, plain and as copies of every kind. */
 
-import { chanceOf } from "@prefork/testing/chance";
+import { seededRandom } from "@prefork/testing/chance";
 import { isSecret, secretSamples } from "../../src/paths/index.ts";
 import { BEFORE_COPIES, COPIES, FOLDER_COPIES, SOURCES, TEMPLATES } from "../../src/paths/secret-tables.ts";
 
@@ -47,7 +47,7 @@ const withName = (path: string, at: number, change: (name: string) => string): s
 
 /** Each row of the table `rounds` times, each time in another form; only paths that are judged secret. */
 export const secretPaths = (rounds: number, seed = 7): readonly string[] => {
-  const chance = chanceOf(seed);
+  const chance = seededRandom(seed);
   const made = Array.from({ length: rounds }, (_, round) =>
     secretSamples.map((sample, index) => {
       const names = sample.split("/").length;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { anyCharacter } from "@prefork/testing/any-character";
-import { chanceOf } from "@prefork/testing/chance";
+import { seededRandom } from "@prefork/testing/chance";
 import fc from "fast-check";
 import { parse } from "unbash";
 import { GROWING } from "../../fuzz/guard/inputs.ts";
@@ -40,7 +40,7 @@ test("quotes put inside its words do not make a hostile command read-only", () =
     .filter((cmd) => /^[\w\s./=<>|&;,:@%+()-]+$/.test(cmd) && cmd.length < 500);
   assert.ok(plain.length > 800);
   const found = [1, 2, 3, 4].flatMap((seed) => {
-    const chance = chanceOf(seed);
+    const chance = seededRandom(seed);
     return allowed(plain.map((cmd) => disturbed(cmd, chance)));
   });
   assert.deepEqual(found, []);
@@ -56,7 +56,7 @@ const isPlain = ({ pattern, home, status }: PlanWord): boolean => !pattern && !h
 
 /** The command with each word quoted anew; undefined where a word means something only because it is not quoted. */
 const rewritten = (text: string, seed: number): string | undefined => {
-  const chance = chanceOf(seed);
+  const chance = seededRandom(seed);
   const one = ({ words, redirects, assignments }: SimpleCommand): string | undefined => {
     const files = redirects.flatMap((redirect) => (redirect.kind === "input" ? [redirect.file] : []));
     if (![...words, ...files].every(isPlain) || files.some(({ text: file }) => !/^[\w./-]+$/.test(file)))
@@ -85,7 +85,7 @@ test("an everyday command has the same plan however it is quoted", () => {
 });
 
 test("no surrounding text makes a hostile command read-only", () => {
-  const chance = chanceOf(7);
+  const chance = seededRandom(7);
   const open = everyday.filter(({ cmd }) => !cmd.includes("#")); // a comment would hide what follows
   const whole = hostile.filter((line) => !/unbalanced|size/.test((line as { readonly class?: string }).class ?? ""));
   const found = whole.flatMap(({ cmd }) => {

@@ -5,7 +5,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
-import { WITHOUT_UPKEEP } from "@prefork/testing/without-upkeep";
+import { NO_GIT_MAINTENANCE } from "@prefork/testing/without-upkeep";
 
 const WHEN = new Date("2024-03-01T12:00:00Z");
 
@@ -71,7 +71,7 @@ const GIT = {
   PATH: "/usr/bin:/bin:/usr/local/bin",
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_CONFIG_GLOBAL: "/dev/null",
-  ...WITHOUT_UPKEEP,
+  ...NO_GIT_MAINTENANCE,
   GIT_AUTHOR_NAME: "Ada Lovelace",
   GIT_AUTHOR_EMAIL: "ada@example.com",
   GIT_COMMITTER_NAME: "Ada Lovelace",

@@ -5,9 +5,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { type CommandPlan, classify, openCell, type PlanCell, type PlanResult, runPlan } from "@prefork/guard";
-import { chanceOf } from "@prefork/testing/chance";
+import { seededRandom } from "@prefork/testing/chance";
 import { needs, uses } from "@prefork/testing/optional";
-import { goneWithin } from "@prefork/testing/processes";
+import { processesLeftAfterWait } from "@prefork/testing/processes";
 import { scratch } from "@prefork/testing/scratch";
 import { fedNames } from "../../src/run/fed-names.ts";
 import { probeSandbox } from "../../src/run/sandbox.ts";
@@ -85,7 +85,7 @@ test("names produced in the pipe are checked as xargs would read them", async ()
 });
 
 test("names are read from a text exactly as xargs reads them", () => {
-  const chance = chanceOf(12);
+  const chance = seededRandom(12);
   const letters = ["a", "b", "-", " ", " ", "\t", "\n", "\n", "'", '"', "\\", "\r", "é"];
   const forms = [[], [], ["-n2"], ["-L1"], ["-I{}"], ["-d\\n"], ["-0"]];
   for (let round = 0; round < 80; round += 1) {
@@ -449,7 +449,7 @@ test("programs in the read-only sandbox end with the program that started them",
   const args = [...process.execArgv, "--input-type=module", "-e", script];
   const { signal } = spawnSync(process.execPath, args, { cwd: place.work });
   assert.equal(signal, "SIGKILL");
-  assert.deepEqual(await goneWithin(`sleep ${seconds}`), []);
+  assert.deepEqual(await processesLeftAfterWait(`sleep ${seconds}`), []);
 });
 
 test("a required but unavailable read-only sandbox refuses, and one that is switched off says so", async () => {

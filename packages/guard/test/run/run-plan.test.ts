@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { type CommandPlan, classify, type PlanStep, planHazard, runPlan } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
-import { goneWithin } from "@prefork/testing/processes";
+import { processesLeftAfterWait } from "@prefork/testing/processes";
 import { pathJudge } from "../../src/files/index.ts";
 import { GitViews } from "../../src/git/index.ts";
 import { firstProblem } from "../../src/run/in-turns.ts";
@@ -52,7 +52,7 @@ test("output ends at its limit, and so does what prints it", onLinux, async () =
   assert.equal(result.stdout.length, 1_000);
   assert.equal(result.truncated, true);
   assert.notEqual(result.exitCode, 0);
-  assert.deepEqual(await goneWithin(`seq 1${own}`), []);
+  assert.deepEqual(await processesLeftAfterWait(`seq 1${own}`), []);
 });
 
 test("commands of one pipe share its memory", async () => {
@@ -76,7 +76,7 @@ test("a plan that takes too long is ended with all its processes, and what it pr
   const plan = planFor("bash", "-c", `echo begun; sleep 611.${own} | sleep 611.${own}`);
   const result = await runPlan(plan, { cwd: "/", timeoutMs: 4_000 }); // time enough to begin, however busy the machine is
   assert.deepEqual([result.stdout, result.ended, result.exitCode], ["begun\n", "timed-out", 124]);
-  assert.deepEqual(await goneWithin(`sleep 611.${own}`), []);
+  assert.deepEqual(await processesLeftAfterWait(`sleep 611.${own}`), []);
 });
 
 test("an aborted plan is ended, and its later steps are not begun", onLinux, async () => {
@@ -87,7 +87,7 @@ test("an aborted plan is ended, and its later steps are not begun", onLinux, asy
   setTimeout(() => stop.abort(), 100);
   const result = await running;
   assert.deepEqual([result.stdout, result.ended, result.exitCode], ["", "aborted", 124]);
-  assert.deepEqual(await goneWithin(`sleep 622.${own}`), []);
+  assert.deepEqual(await processesLeftAfterWait(`sleep 622.${own}`), []);
 });
 
 test("a signal that is already aborted starts nothing", async () => {
@@ -98,7 +98,7 @@ test("a signal that is already aborted starts nothing", async () => {
 test("a child that keeps the pipe open does not keep the plan open, and does not outlive it", onLinux, async () => {
   const result = await runPlan(planFor("bash", "-c", `sleep 633.${own} & echo started`), { cwd: "/" });
   assert.deepEqual([result.stdout, result.exitCode, result.ended], ["started\n", 0, "finished"]);
-  assert.deepEqual(await goneWithin(`sleep 633.${own}`), []);
+  assert.deepEqual(await processesLeftAfterWait(`sleep 633.${own}`), []);
 });
 
 test("not even a child that has left the process group keeps the plan open", onLinux, async () => {

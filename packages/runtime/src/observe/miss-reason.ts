@@ -113,7 +113,7 @@ export const adviceForMiss = (cause: MissReason): string | undefined => {
         ? "if pauses are longer than five minutes, a cache lifetime of 1h costs less"
         : "send something before the entry expires, or accept the price of the pause";
     case "below-minimum":
-      return "none needed: so short a prompt costs little";
+      return "none needed: such a short prompt costs little";
     case "raced":
       return "let the leader answer first: a longer wait costs less than a second write";
     case "look-back-exceeded":

@@ -2,7 +2,7 @@
  *  Invariant: the same cells in every run; the covering ones meet every pair of values of any two dimensions.
  *  Elsewhere: the family of one cell (matrix-family.ts), what must hold in it (matrix-laws.ts). */
 
-import { chanceOf } from "@prefork/testing/chance";
+import { seededRandom } from "@prefork/testing/chance";
 
 const kinds = [
   "one tool call",
@@ -82,7 +82,7 @@ const pairsOf = (cell: Cell): readonly string[] =>
 
 /** Few cells in which every two values of any two dimensions meet. */
 export const coveringCells = (seed = SEED): readonly Cell[] => {
-  const chance = chanceOf(seed);
+  const chance = seededRandom(seed);
   const missing = new Set(allPairs());
   const cells: Cell[] = [];
   while (missing.size > 0) {
@@ -109,7 +109,7 @@ const allPairs = (): ReadonlySet<string> => {
   return new Set((every as readonly Cell[]).filter(isMeant).flatMap(pairsOf));
 };
 
-type Chance = ReturnType<typeof chanceOf>;
+type Chance = ReturnType<typeof seededRandom>;
 
 /** Any cell, with one pair in it that is still missing. */
 const drawn = (chance: Chance, missing: ReadonlySet<string>): Cell => {

@@ -1,6 +1,6 @@
 /** The long session, killed at moments that follow from a seed, each time anew. */
 
-import { chanceOf } from "@prefork/testing/chance";
+import { seededRandom } from "@prefork/testing/chance";
 import { scratch } from "@prefork/testing/scratch";
 import { broken, casesOf } from "./crash-laws.ts";
 import { killedSession, type Moment, type Whole, wholeSession } from "./killed-session.ts";
@@ -24,7 +24,7 @@ const MOST_LATER_MS = 8;
 export const randomMoments =
   (kills: number, seed = SEED) =>
   ({ life }: Whole): readonly Moment[] => {
-    const chance = chanceOf(seed);
+    const chance = seededRandom(seed);
     const stretch = life.shown.length / kills;
     return Array.from({ length: kills }, (_, kill) => ({
       events: Math.max(1, Math.floor((kill + chance.below(1_000) / 1_000) * stretch)),

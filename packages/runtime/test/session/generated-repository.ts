@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { chanceOf } from "@prefork/testing/chance";
+import { seededRandom } from "@prefork/testing/chance";
 
 const GIT = {
   PATH: "/usr/local/bin:/usr/bin:/bin",
@@ -55,7 +55,7 @@ const WORDS = ["amber", "basalt", "cedar", "delta", "ember", "fjord", "grove", "
 export const generateProject = (folder: string, seed: number): Project => {
   mkdirSync(folder, { recursive: true });
   const project = projectIn(folder);
-  const chance = chanceOf(seed);
+  const chance = seededRandom(seed);
   const word = (): string => chance.one(WORDS);
   const moduleText = (number: number): string =>
     Array.from({ length: 30 + chance.below(8) }, (_, line) =>

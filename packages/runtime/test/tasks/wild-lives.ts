@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ManualClock, type Simulator, startSimulator } from "@prefork/simulator";
-import { type Chance, chanceOf } from "@prefork/testing/chance";
+import { type SeededRandom, seededRandom } from "@prefork/testing/chance";
 import type { Task } from "../../src/index.ts";
 import { readSession, type SessionStore } from "../../src/observe.ts";
 import { tasksIn } from "../../src/tasks/index.ts";
@@ -100,7 +100,7 @@ const FAULTS = [
 ] as const;
 
 /** For all runs together, and far enough apart that a retried request is seldom hit again. */
-const addFaults = (simulator: Simulator, chance: Chance): void => {
+const addFaults = (simulator: Simulator, chance: SeededRandom): void => {
   let nth = 0;
   for (let count = 0; count < 30; count += 1) {
     nth += 8 + chance.below(12);
@@ -117,7 +117,7 @@ export type WildOptions = {
 
 export const playWild = async (base: string, { seed, rounds, kills, interrupted }: WildOptions): Promise<Wild> => {
   for (const name of ["work", "home", "traces"]) mkdirSync(join(base, name), { recursive: true });
-  const chance = chanceOf(seed);
+  const chance = seededRandom(seed);
   const story = storyOf(seed, rounds);
   const script = modelOf(story, join(base, "traces"));
   await using simulator = await startSimulator({ script, clock: new ManualClock(), keepBodies: true });

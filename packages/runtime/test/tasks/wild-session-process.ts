@@ -14,7 +14,7 @@ import {
   type Session,
   type SessionOptions,
 } from "@prefork/runtime";
-import { chanceOf } from "@prefork/testing/chance";
+import { seededRandom } from "@prefork/testing/chance";
 import { InputError } from "@prefork/wire";
 import { hastyEdge } from "./fixture.ts";
 import { LAST_PROMPT, promptOf, type Round, storyOf } from "./wild-session.ts";
@@ -34,7 +34,7 @@ export type Playing = {
 const playing: Playing = JSON.parse(process.argv[2] ?? "");
 const { base, url, seed, rounds, interrupted, earlier, life } = playing;
 const story = storyOf(seed, rounds);
-const chance = chanceOf(seed * 1_000 + life);
+const chance = seededRandom(seed * 1_000 + life);
 
 /** A person who takes a moment to answer, and has a rule. */
 const ask = async ({ args }: Question): Promise<Answer> => {

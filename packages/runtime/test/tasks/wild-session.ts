@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
-import { type Chance, chanceOf } from "@prefork/testing/chance";
+import { type SeededRandom, seededRandom } from "@prefork/testing/chance";
 import type { JsonObject } from "@prefork/wire";
 import { startedIn } from "./fixture.ts";
 import { type Seen, seenIn } from "./model-view.ts";
@@ -36,7 +36,7 @@ export type Story = { readonly seed: number; readonly rounds: readonly Round[] }
 
 const KINDS: readonly Kind[] = ["works", "works", "works", "works", "denied", "stuck", "fails", "loops"];
 
-const roundOf = (number: number, chance: Chance): Round => {
+const roundOf = (number: number, chance: SeededRandom): Round => {
   const forks = Array.from({ length: 2 + chance.below(5) }, (_, at) => {
     const kind = chance.one(KINDS);
     return { name: `r${number}-f${at + 1}-${kind}`, kind };
@@ -56,7 +56,7 @@ const roundOf = (number: number, chance: Chance): Round => {
 };
 
 export const storyOf = (seed: number, rounds: number): Story => {
-  const chance = chanceOf(seed);
+  const chance = seededRandom(seed);
   return { seed, rounds: Array.from({ length: rounds }, (_, at) => roundOf(at + 1, chance)) };
 };
 

@@ -46,7 +46,7 @@ export type XrayCause =
       readonly role: string;
       readonly count: number;
     }
-  /** New user text made the model drop its earlier thinking, and with it everything after that. */
+  /** A new user message made the model drop its earlier thinking, and everything after it. */
   | { readonly kind: "thinking-dropped" }
   /** A marker is missing: in the first request, to write the entry, or in the second, to find it. `form` is set if it
    *  is not `cache_control`: an OpenAI breakpoint, or one that this field cannot carry but a developer message can. */
@@ -70,7 +70,7 @@ export type XrayCause =
   | { readonly kind: "expired"; readonly ttl: Ttl; readonly unusedMs: number; readonly longest?: true }
   /** Sent before the entry could be read: before the answer began, unless `until` names a later moment. */
   | { readonly kind: "raced"; readonly afterMs: number; readonly until?: "complete" | "built" }
-  /** By the rules it should have read more. */
+  /** According to the rules it should have read more. */
   | { readonly kind: "unexplained" };
 
 /** A few words, for titles. */
@@ -151,7 +151,7 @@ export const xrayCauseSentence = (cause: XrayCause): string => {
         `${cause.kind === "message-inserted" ? "inserted" : "removed"}`
       );
     case "thinking-dropped":
-      return "new user text made the model drop its earlier thinking";
+      return "a new user message made the model drop its earlier thinking";
     case "marker-missing":
       return cause.in === "a"
         ? `nothing was cached up to ${cause.at}: the first request has no ${MARKER_WORDS[cause.form ?? "marker"]} there`
@@ -172,13 +172,13 @@ export const xrayCauseSentence = (cause: XrayCause): string => {
     case "below-minimum":
       return `${cause.tokens} tokens are too few: this model caches from ${cause.minimum}`;
     case "expired":
-      return `the entry had expired after ${minutes(cause.unusedMs)} without use; its lifetime is ${cause.ttl}`;
+      return `the cache entry had expired: unused for ${minutes(cause.unusedMs)}, with a lifetime of ${cause.ttl}`;
     case "raced":
       return cause.afterMs < 0
         ? "sent before the request that wrote it"
         : `sent ${cause.afterMs} ms after the writer, before its entry could be read`;
     case "unexplained":
-      return "the same prompt, and by the rules it should have been read";
+      return "same bytes, and the cache entry should still have been alive";
   }
 };
 
