@@ -80,7 +80,7 @@ test("a budget in dollars needs a model whose price is known, and leaves no sess
   assert.deepEqual(await ground.prefork(argv), {
     code: 2,
     out: "",
-    err: "prefork: the price of somebody-elses is not known, so a budget in dollars cannot be kept; leave it out\n",
+    err: "prefork: the price of somebody-elses is unknown, so a budget in dollars cannot be enforced; remove the budget\n",
   });
   assert.equal((await ground.prefork(["sessions", "--all"])).out, "There are no sessions.\n");
 });

@@ -220,14 +220,14 @@ type Numbers = Readonly<Record<string, number | undefined>>;
 export const checkAmounts = (amounts: Numbers): void => {
   for (const [name, value] of Object.entries(amounts))
     if (value !== undefined && !(Number.isFinite(value) && value >= 0))
-      throw new InputError(`${name} must be a number that is not negative, got ${value}`);
+      throw new InputError(`${name} must be a non-negative number, got ${value}`);
 };
 
 /** Whole numbers: of turns, of tasks. */
 export const checkCounts = (counts: Numbers): void => {
   for (const [name, value] of Object.entries(counts))
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= 0))
-      throw new InputError(`${name} must be a whole number, got ${value}`);
+      throw new InputError(`${name} must be a non-negative whole number, got ${value}`);
 };
 
 export const checkDurations = (times: Numbers): void => {

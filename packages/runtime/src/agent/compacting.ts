@@ -74,7 +74,7 @@ export const reasonNotToCompact = (
   { left, failedAt }: Earlier,
 ): string | undefined => {
   const { messages } = line.prefix;
-  if (messages === 0) return "nothing has been said yet";
+  if (messages === 0) return "the conversation is empty";
   if (why === "threshold") {
     if (compactAt >= 1) return "switched off";
     const tokens = estimatePrompt(line.prefix.byteLength, line.state);

@@ -58,11 +58,11 @@ export const engineFor = (provider: Profile | string, options: EngineOptions = {
   const profile = typeof provider === "string" ? profiles.get(provider) : provider;
   if (!profile)
     throw new InputError(
-      `the provider ${JSON.stringify(provider)} is not known; there is ${[...profiles.keys()].join(", ")}`,
+      `unknown provider ${JSON.stringify(provider)}; known providers: ${[...profiles.keys()].join(", ")}`,
     );
   const { protocol } = profile;
   const { baseUrl = profile.baseUrl, model = profile.model, name = profile.name, window, ...rest } = options;
-  if (model === undefined) throw new InputError(`${profile.name} has no usual model; say which one to ask`);
+  if (model === undefined) throw new InputError(`${profile.name} has no default model; choose one with the option model`);
   const { diagnoses = baseUrl === ANTHROPIC_URL, ...client } = rest;
   const address = URL.parse(baseUrl)?.origin;
   return {
@@ -165,11 +165,11 @@ const isSameAddress = (a: string | undefined, b: string): boolean =>
 /** Why there is none, and what is missing. */
 const missingEngine = ({ protocol, address }: NamedEngine, current: Engine): string => {
   if (address?.startsWith(REHEARSAL_SCHEME))
-    return `it was started with the rehearsal engine, and the session now uses ${current.name}; open the session with that engine to go on with it`;
+    return `it was started with the rehearsal engine, and the session now uses ${current.name}; open the session with that engine to resume it`;
   const speaking = [...profiles.values()].filter((profile) => profile.protocol.name === protocol);
   const profile = speaking.find(({ baseUrl }) => URL.parse(baseUrl)?.origin === address) ?? speaking[0];
   const place = address === undefined ? "" : ` at ${address}`;
   const keys = profile?.keys ?? [];
   const needs = keys.length === 0 ? "open the session with that engine" : `set ${keys.join(" or ")}`;
-  return `it was started with ${profile?.name ?? protocol}${place}, and the session now uses ${current.name}; ${needs} to go on with it`;
+  return `it was started with ${profile?.name ?? protocol}${place}, and the session now uses ${current.name}; ${needs} to resume it`;
 };

@@ -99,7 +99,7 @@ const fruitlessStop = (progress: Progress, result: TurnResult): ExchangeStop | u
   const last = result.kind === "answered" ? result.response.stop : result.kind;
   return {
     end: "provider-failed",
-    reason: `${FRUITLESS_ANSWERS} answers in a row ended without a call or an end (the last: ${last}); the provider was not asked again`,
+    reason: `${FRUITLESS_ANSWERS} answers in a row neither called a tool nor finished (the last: ${last}); no further request was sent`,
   };
 };
 
@@ -226,7 +226,7 @@ const enterResults = (
 const describeShortage = ({ limit, needed, left }: Shortage): string =>
   limit === "usd"
     ? needed === Number.POSITIVE_INFINITY
-      ? "the price of the model is not known, so a budget in dollars cannot be kept"
+      ? "the price of the model is unknown, so a budget in dollars cannot be enforced"
       : left <= 0
         ? `the budget is used up; the next request could cost ${dollars(needed)}`
         : `the next request could cost ${dollars(needed)}, and ${dollars(left)} of the budget is left`

@@ -49,7 +49,7 @@ export class ForkHandle implements AsyncDisposable {
 
   /** Can be called once; a second call rejects. */
   async result(): Promise<ForkOutcome> {
-    if (this.#isTaken) throw new InputError(`the result of ${this.id} was taken before`);
+    if (this.#isTaken) throw new InputError(`the result of ${this.id} has already been taken`);
     this.#isTaken = true;
     const { id } = this;
     const running = await this.#parts.running;

@@ -191,12 +191,12 @@ export class ChildLauncher {
   forkAll(list: readonly ForkOptions[]): readonly ForkHandle[] {
     const { settings, runs } = this.#options;
     const gate = this.#options.gate();
-    if (!gate.allowed) throw new InputError(`no fork: ${gate.reason}`);
+    if (!gate.allowed) throw new InputError(`cannot fork: ${gate.reason}`);
     const full = this.#full(list.length);
     if (full !== undefined) throw new InputError(full);
     if (list.length > settings.mostPerFamily)
       throw new InputError(
-        `one family may have at most ${settings.mostPerFamily} forks, and ${list.length} were asked for`,
+        `a family may have at most ${settings.mostPerFamily} forks, and ${list.length} were requested`,
       );
     const snapshot = this.#options.snapshot();
     if (!snapshot) throw new InputError("there is nothing to fork from: the conversation has not begun");
@@ -223,7 +223,7 @@ export class ChildLauncher {
       if (!running || running.notifies) continue;
       if (running.plan.skipTranscript) {
         if (id === undefined) continue;
-        throw new InputError("a fork without a transcript cannot go to the background: nobody would hear of its end");
+        throw new InputError("a fork without a transcript cannot move to the background, because nothing would report its end");
       }
       running.notifies = true;
       running.detached.resolve();

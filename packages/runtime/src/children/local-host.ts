@@ -207,7 +207,7 @@ export class LocalHost implements ChildHost {
       const isPlaced = fork.isolation !== undefined || replayed.state.has(MOVED_SLOT);
       const place = this.#place(opening, { journal, placed: isPlaced ? await worktrees.reopen(fork) : undefined });
       const line = resumeLineage(journal, replayed, entersIn(opening));
-      if (!line) throw new Error(`session ${session} holds nothing to go on from`);
+      if (!line) throw new Error(`session ${session} has nothing to resume from`);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
       const engine = this.#engineFor(line, replayed);
       const made = await this.#make(opening, { journal, line, place, replayed, state, engine });

@@ -27,7 +27,7 @@ export const mergeBack = async (
   tasks: readonly string[],
   { check, onConflict = "stop", waking, ...options }: MergeBackOptions & { readonly waking: Waking },
 ): Promise<readonly MergeOutcome[]> => {
-  if (tasks.length === 0) throw new InputError("no task was named whose work should be merged");
+  if (tasks.length === 0) throw new InputError("no tasks to merge were given");
   const how: MergeOptions = {
     ...options,
     ...(check === undefined

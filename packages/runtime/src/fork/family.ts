@@ -142,7 +142,7 @@ const inherit = ({ parent, held, insideLastResult, tail }: FamilyRequest): Inher
     const base = asked ?? prefix;
     if (insideLastResult && endsInResult(base))
       throw new InputError(
-        `cannot trim: ${prefix.model} drops earlier thinking when new user text arrives, so the fork would lose the cache from there; keep the turn under way`,
+        `cannot trim: ${prefix.model} drops earlier thinking when new user text arrives, so the fork would lose the cache from there; keep the turn in flight`,
       );
     return { base, shared: undefined, tail: fromEnd(parent, shareTail(base)) };
   }

@@ -125,7 +125,7 @@ export const createPlan = (
     isolation,
   } = options;
   if (prompt.trim() === "" && (messages ?? []).length === 0) throw new InputError("a fork needs a prompt or messages");
-  if (prompt !== "" && messages) throw new InputError("a fork has a prompt or messages of its own, not both");
+  if (prompt !== "" && messages) throw new InputError("a fork takes a prompt or messages, not both");
   checkDurations({ timeoutMs });
   checkCounts({ maxTurns, timeoutMs });
   checkAmounts({ "limits.usd": options.limits?.usd, "limits.tokens": options.limits?.tokens });
@@ -159,7 +159,7 @@ export const createPlan = (
 /** A worktree's work is found by its task, so it needs a row. */
 const checkedIsolation = ({ isolation, skipTranscript }: ForkOptions): Isolation => {
   if (isolation !== "worktree") throw new InputError(`isolation must be "worktree"`);
-  if (skipTranscript) throw new InputError("a fork in a worktree needs its transcript: leave skipTranscript out");
+  if (skipTranscript) throw new InputError("a fork in a worktree needs its transcript; remove skipTranscript");
   return isolation;
 };
 
@@ -180,7 +180,7 @@ export const toLabel = (words: string): string => oneLine(words, LABEL_CHARACTER
 /** The caller's messages must end with one that the model answers. */
 export const checkMessages = (messages: readonly Message[]): void => {
   if (messages.at(-1)?.role !== "user")
-    throw new InputError("the messages of a fork must end with one of the user: the model answers it");
+    throw new InputError("the messages of a fork must end with a user message, which the model answers");
   for (const { content } of messages) {
     if (!Array.isArray(content)) throw new InputError("the content of a fork's message must be a list of blocks");
     if (content.every((block) => block.type === "text" && block.text === ""))

@@ -284,7 +284,7 @@ const folderOf = (session: string): string => join(session, FOLDER);
 /** Asks the process that runs this session to stop a task. */
 export const requestStop = async ({ state }: SessionStore, session: string, task: string): Promise<void> => {
   const name = `stop-${task}`;
-  if (!isSessionId(session) || !STOP.test(name)) throw new TypeError(`"${task}" is no task of a session`);
+  if (!isSessionId(session) || !STOP.test(name)) throw new TypeError(`"${task}" is not the id of a task`);
   const folder = folderOf(join(state, "sessions", session));
   await mkdir(folder, { mode: 0o700, recursive: true });
   await writeFile(join(folder, name), "", { mode: 0o600 });

@@ -44,7 +44,7 @@ export const createControl = (session: SessionActions, parts: ControlParts): Ses
         if (isError) throw new InputError(said);
         return;
       }
-      if (!running()) throw new InputError("nothing runs that could be steered; prompt instead");
+      if (!running()) throw new InputError("nothing is running that could be steered; send a prompt instead");
       const words = `${STEERED}\n${escapeTags(text)}`;
       inbox.add({ id: options.ids.next("notice"), task: "user", text: words });
     },

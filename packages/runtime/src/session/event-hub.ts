@@ -221,9 +221,9 @@ export class Exchange implements AsyncIterable<RuntimeEvent> {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<RuntimeEvent, void> {
-    if (this.#reading === "begun") throw new InputError("the events of an exchange can be read once");
+    if (this.#reading === "begun") throw new InputError("the events of an exchange can be read only once");
     if (this.#reading === "given up")
-      throw new InputError("the events of an exchange are kept until its result is asked for; read them first");
+      throw new InputError("the events of an exchange are kept only until its result is requested; read them first");
     this.#reading = "begun";
     return this.#events;
   }

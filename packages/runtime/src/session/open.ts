@@ -105,7 +105,7 @@ const located = async (options: ResolvedOptions): Promise<ResolvedOptions> => {
     const cwd = await realpath(options.cwd);
     return { ...options, cwd, directories: await Promise.all(options.directories.map((folder) => realpath(folder))) };
   } catch (error) {
-    throw new InputError(`a folder of the workspace is not there: ${error instanceof Error ? error.message : error}`);
+    throw new InputError(`cannot open a folder of the workspace: ${error instanceof Error ? error.message : error}`);
   }
 };
 
@@ -160,7 +160,7 @@ const mustBePriced = (model: string, { limits, settings }: Pick<ResolvedOptions,
   const facts = modelFacts(model);
   if (limits.usd === undefined || (facts && highestPrices(facts, 0, { speed }))) return;
   const what = facts ? `${model} at the speed ${speed}` : model;
-  throw new InputError(`the price of ${what} is not known, so a budget in dollars cannot be kept; leave it out`);
+  throw new InputError(`the price of ${what} is unknown, so a budget in dollars cannot be enforced; remove the budget`);
 };
 
 type Composing = {

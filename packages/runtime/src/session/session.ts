@@ -191,7 +191,7 @@ export class Session implements AsyncDisposable {
     const { host, runs } = this.#parts;
     this.#mustHave(taskId);
     const problem = await host.resume(taskId, { ...how, by: "user" });
-    if (problem !== undefined) throw new InputError(`${taskId} cannot go on: ${problem}`);
+    if (problem !== undefined) throw new InputError(`${taskId} cannot be resumed: ${problem}`);
     await runs.whenEnded([taskId], "all");
     return this.#mustHave(taskId);
   }
@@ -246,7 +246,7 @@ export class Session implements AsyncDisposable {
   #mustBeFree(): Promise<unknown> | undefined {
     this.#mustBeOpen();
     if (this.#running === this.#woken) return this.#running;
-    if (this.#running !== undefined) throw new InputError("an exchange is under way; wait for its result or abort it");
+    if (this.#running !== undefined) throw new InputError("an exchange is running; wait for its result or abort it");
     return undefined;
   }
 

@@ -60,7 +60,7 @@ test("a budget in dollars for a model without a price is refused before a sessio
   await using ground = await openGround();
   await assert.rejects(ground.open({ limits: { usd: 1 }, model: "nobody-knows" }), {
     name: "InputError",
-    message: "the price of nobody-knows is not known, so a budget in dollars cannot be kept; leave it out",
+    message: "the price of nobody-knows is unknown, so a budget in dollars cannot be enforced; remove the budget",
   });
 });
 

@@ -153,9 +153,9 @@ test("a prompt given while an idle session has woken by itself waits for that ex
   await woken;
   const exchange = session.prompt("and now?");
   assert.throws(() => session.prompt("and then?"), {
-    message: "an exchange is under way; wait for its result or abort it",
+    message: "an exchange is running; wait for its result or abort it",
   });
-  await assert.rejects(session.compact(), { message: "an exchange is under way; wait for its result or abort it" });
+  await assert.rejects(session.compact(), { message: "an exchange is running; wait for its result or abort it" });
   thinking.open();
   const said: string[] = [];
   for await (const event of exchange) {

@@ -299,7 +299,7 @@ test("where no price is known, a budget in dollars lets nothing be sent, and say
   await using session = await ground.open({ model, forking: { family: { usd: 1 } } });
   assert.equal(
     (await prompted(session, "go")).result.text,
-    "Ended as over-budget: the price of the model is not known, so a budget in dollars cannot be kept",
+    "Ended as over-budget: the price of the model is unknown, so a budget in dollars cannot be enforced",
   );
   assert.equal(ground.simulator.requests().filter(({ body }) => body.includes("fork-directive")).length, 0);
   await using other = await ground.open({ model, forking: { family: { tokens: 100_000 } }, ids: countedIds(50) });

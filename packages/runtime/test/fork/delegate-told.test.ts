@@ -37,14 +37,14 @@ test("what would make no sense is refused before anything starts", async () => {
   const wrong: readonly (readonly [ForkOptions, RegExp])[] = [
     [{}, /a fork needs a prompt or messages/],
     [{ prompt: "  " }, /a fork needs a prompt or messages/],
-    [{ prompt: "x", messages: [userText("y")] }, /a prompt or messages of its own, not both/],
+    [{ prompt: "x", messages: [userText("y")] }, /a fork takes a prompt or messages, not both/],
     [
       { messages: [userText("y"), { role: "assistant", content: [{ type: "text", text: "z" }] }] },
-      /must end with one of the user/,
+      /must end with a user message/,
     ],
     [{ messages: [{ role: "user", content: [] }] }, /a message of the fork is empty/],
-    [{ prompt: "x", maxTurns: -1 }, /maxTurns must be a whole number, got -1/],
-    [{ prompt: "x", timeoutMs: 0.5 }, /timeoutMs must be a whole number, got 0.5/],
+    [{ prompt: "x", maxTurns: -1 }, /maxTurns must be a non-negative whole number, got -1/],
+    [{ prompt: "x", timeoutMs: 0.5 }, /timeoutMs must be a non-negative whole number, got 0.5/],
   ];
   for (const [options, reason] of wrong) assert.throws(() => session.fork(options), reason);
   assert.deepEqual([session.tasks, place.simulator.ledger().length], [[], 1]);

@@ -94,7 +94,7 @@ test("a session that has said nothing yet can be forked; one with nobody to ask 
   await using unstated = await place.open({ permissions: {}, state: place.folder.at("other") });
   assert.throws(
     () => unstated.fork({ prompt: "one" }),
-    /no fork: nobody can be asked here and no permission policy was stated/,
+    /cannot fork: nobody can be asked here and no permission policy was stated/,
   );
 });
 
@@ -280,7 +280,7 @@ test("a result is taken once", async () => {
   await using session = await begun(place);
   const handle = session.fork({ prompt: "part" });
   const first = handle.result();
-  await assert.rejects(handle.result(), /^InputError: the result of task-1 was taken before$/);
+  await assert.rejects(handle.result(), /^InputError: the result of task-1 has already been taken$/);
   assert.equal((await first).status, "ended");
   await assert.rejects(handle.result(), /taken before/);
 });

@@ -133,7 +133,7 @@ test("a fork without a transcript stays in the foreground: by name it is refused
   const [unkept, kept] = session.forkAll([{ prompt: "unkept", skipTranscript: true }, { prompt: "kept" }]);
   assert.ok(unkept && kept);
   const refused = new InputError(
-    "a fork without a transcript cannot go to the background: nobody would hear of its end",
+    "a fork without a transcript cannot move to the background, because nothing would report its end",
   );
   assert.throws(() => unkept.background(), refused);
   assert.throws(() => session.background(unkept.id), refused);

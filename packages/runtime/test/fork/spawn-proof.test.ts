@@ -64,9 +64,9 @@ const SHELL_WAYS: readonly (readonly [command: string, answer: string])[] = [
   ],
   [
     "env -u PREFORK_LINEAGE prefork tasks resume task-901 go on",
-    "task-901 cannot go on: a fork does its work itself and starts nobody",
+    "task-901 cannot be resumed: a fork does its work itself and starts nobody",
   ],
-  ["prefork tasks resume task-901 go on", "task-901 cannot go on: a fork does its work itself and starts nobody"],
+  ["prefork tasks resume task-901 go on", "task-901 cannot be resumed: a fork does its work itself and starts nobody"],
 ];
 
 const shell = (ways: typeof SHELL_WAYS): ToolCall => ({
@@ -168,9 +168,9 @@ const assertStartsNobody = async (session: Session): Promise<void> => {
   assert.equal(text, refusedAgents);
   assert.throws(
     () => session.fork({ prompt: "more" }),
-    /^InputError: no fork: a fork does its work itself and starts nobody$/,
+    /^InputError: cannot fork: a fork does its work itself and starts nobody$/,
   );
-  assert.throws(() => session.forkAll([{ prompt: "more" }]), /no fork: a fork does its work itself/);
+  assert.throws(() => session.forkAll([{ prompt: "more" }]), /cannot fork: a fork does its work itself/);
   assert.deepEqual(session.tasks, []);
 };
 
@@ -226,7 +226,7 @@ test("a session that a fork's program opens is part of that fork: it starts nobo
   await using session = await ground.resume(id, { environment });
   await assert.rejects(
     session.resumeTask("task-101", { message: "go on" }),
-    /task-101 cannot go on: a fork does its work itself and starts nobody/,
+    /task-101 cannot be resumed: a fork does its work itself and starts nobody/,
   );
   assert.deepEqual(endsOf(session), { one: "reported" });
 });
@@ -296,7 +296,7 @@ test("one turn starts no more than a family may have; the calls beyond it are to
   assert.deepEqual(endsOf(session), { "part 1": "reported", "part 2": "reported", "part 3": "reported" });
   assert.throws(
     () => session.forkAll(parts(4).map(({ prompt }) => ({ prompt: String(prompt) }))),
-    /one family may have at most 3 forks, and 4 were asked for/,
+    /a family may have at most 3 forks, and 4 were requested/,
   );
   assert.equal(session.tasks.length, 3);
 });

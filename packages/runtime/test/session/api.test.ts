@@ -33,7 +33,7 @@ test("whoever has the result or the last event can prompt again at once", async 
   const last = session.prompt("four");
   assert.throws(() => session.prompt("five"), {
     name: "InputError",
-    message: "an exchange is under way; wait for its result or abort it",
+    message: "an exchange is running; wait for its result or abort it",
   });
   assert.equal((await last.result()).text, "heard four");
   await assertGoesOn(ground, session);
@@ -44,7 +44,7 @@ test("while an exchange runs another prompt and a compaction are refused, and it
   await using ground = await openGround({ slow: () => held.passed.then(() => say("at last")) });
   await using session = await ground.open();
   const exchange = session.prompt("slow");
-  const refusal = { name: "InputError", message: "an exchange is under way; wait for its result or abort it" };
+  const refusal = { name: "InputError", message: "an exchange is running; wait for its result or abort it" };
   assert.throws(() => session.prompt("fast"), refusal);
   await assert.rejects(async () => session.compact(), refusal);
   held.open();
@@ -116,12 +116,12 @@ test("the events of an exchange are read once, from the first on, also when it i
   for await (const event of session.events()) if (event.type === "exchange_ended") break;
   const { events } = await followed(late);
   assert.deepEqual([events[0]?.type, endOf(events)], ["session_opened", "done: end"]);
-  await assert.rejects(followed(late), { name: "InputError", message: "the events of an exchange can be read once" });
+  await assert.rejects(followed(late), { name: "InputError", message: "the events of an exchange can be read only once" });
   const taken = session.prompt("again");
   await taken.result();
   await assert.rejects(followed(taken), {
     name: "InputError",
-    message: "the events of an exchange are kept until its result is asked for; read them first",
+    message: "the events of an exchange are kept only until its result is requested; read them first",
   });
 });
 

@@ -62,7 +62,7 @@ for (const [name, answer] of Object.entries(endless))
     });
     await using session = await ground.open();
     const { events } = await followed(session.prompt("hello"));
-    assert.match(endOf(events) ?? "", /^provider-failed: 20 answers in a row ended without a call or an end/);
+    assert.match(endOf(events) ?? "", /^provider-failed: 20 answers in a row neither called a tool nor finished/);
     assert.equal(ground.proxy.arrived(), 20);
   });
 
@@ -237,7 +237,7 @@ test("a fork that is woken after its session moved is sent to the engine it was 
   const said = typeof ended === "string" ? ended : JSON.stringify(ended);
   assert.match(
     said,
-    /it was started with anthropic at http:\/\/127\.0\.0\.1:\d+, and the session now uses openai; set ANTHROPIC_API_KEY to go on with it/,
+    /it was started with anthropic at http:\/\/127\.0\.0\.1:\d+, and the session now uses openai; set ANTHROPIC_API_KEY to resume it/,
   );
   assert.deepEqual([first.requests().length, second.requests().length], [asked, sent]);
   await moved.close();

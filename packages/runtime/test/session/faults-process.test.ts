@@ -76,7 +76,7 @@ test("a folder that is not there is refused before anything is written", async (
   const missing = ground.folder.at("nowhere");
   await assert.rejects(ground.open({ cwd: missing }), {
     name: "InputError",
-    message: `a folder of the workspace is not there: ENOENT: no such file or directory, realpath '${missing}'`,
+    message: `cannot open a folder of the workspace: ENOENT: no such file or directory, realpath '${missing}'`,
   });
   assert.deepEqual(readdirSync(ground.folder.path), ["home", "work"]);
 });

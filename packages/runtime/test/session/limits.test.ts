@@ -11,8 +11,8 @@ import { begun, openListening } from "../fork/family-ground.ts";
 
 const LONGEST = 2_147_483_647;
 
-const amount = (name: string, got: unknown): string => `${name} must be a number that is not negative, got ${got}`;
-const count = (name: string, got: unknown): string => `${name} must be a whole number, got ${got}`;
+const amount = (name: string, got: unknown): string => `${name} must be a non-negative number, got ${got}`;
+const count = (name: string, got: unknown): string => `${name} must be a non-negative whole number, got ${got}`;
 const time = (name: string, got: unknown): string => `${name} must be from 0 to ${LONGEST} ms, got ${got}`;
 
 /** A number as a program in plain JavaScript may give it. */

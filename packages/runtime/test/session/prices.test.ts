@@ -101,7 +101,7 @@ test("a budget at a speed without a published price is refused", async () => {
     spent({ rules: "anthropic", model: "claude-sonnet-5", settings: { speed: "fast" }, limits: { usd: 1 } }),
     {
       message:
-        "the price of claude-sonnet-5 at the speed fast is not known, so a budget in dollars cannot be kept; leave it out",
+        "the price of claude-sonnet-5 at the speed fast is unknown, so a budget in dollars cannot be enforced; remove the budget",
     },
   );
 });
