@@ -143,20 +143,20 @@ export type FitResult =
   | { readonly ok: false; readonly shortage: Shortage };
 
 /** Reserves what the request may cost. The maximum length of an answer is in no cache key, so it is lowered if needed. */
-export const fitRequest = (account: Account, asked: RequestEstimate): FitResult => {
-  const wanted = worstCase(asked);
-  const unpriced = unpricedIn(account, asked);
+export const fitRequest = (account: Account, estimate: RequestEstimate): FitResult => {
+  const wanted = worstCase(estimate);
+  const unpriced = unpricedIn(account, estimate);
   if (unpriced) return unpriced;
   const first = account.reserve(wanted);
-  if (!first) return { ok: true, maxTokens: asked.maxTokens, reserved: wanted };
-  const none = worstCase({ ...asked, maxTokens: 0 });
-  const perToken = (wanted.usd - none.usd) / Math.max(1, asked.maxTokens);
+  if (!first) return { ok: true, maxTokens: estimate.maxTokens, reserved: wanted };
+  const none = worstCase({ ...estimate, maxTokens: 0 });
+  const perToken = (wanted.usd - none.usd) / Math.max(1, estimate.maxTokens);
   const { usd, tokens } = account.left;
   const affordable = Math.floor(
-    Math.min(perToken > 0 ? (usd - none.usd) / perToken : asked.maxTokens, tokens - none.tokens),
+    Math.min(perToken > 0 ? (usd - none.usd) / perToken : estimate.maxTokens, tokens - none.tokens),
   );
-  if (affordable < Math.min(SHORTEST_ANSWER, asked.maxTokens)) return { ok: false, shortage: first };
-  const shorter = { ...asked, maxTokens: Math.min(affordable, asked.maxTokens) };
+  if (affordable < Math.min(SHORTEST_ANSWER, estimate.maxTokens)) return { ok: false, shortage: first };
+  const shorter = { ...estimate, maxTokens: Math.min(affordable, estimate.maxTokens) };
   const reserved = worstCase(shorter);
   const second = account.reserve(reserved);
   return second ? { ok: false, shortage: second } : { ok: true, maxTokens: shorter.maxTokens, reserved };
@@ -164,19 +164,23 @@ export const fitRequest = (account: Account, asked: RequestEstimate): FitResult 
 
 /** The same, but if only requests in flight stand in the way it waits for them: most of what they reserved is released.
  *  It asks for a shorter answer only if waiting would not help. */
-export const fitOrWait = async (account: Account, asked: RequestEstimate, signal: AbortSignal): Promise<FitResult> => {
-  const unpriced = unpricedIn(account, asked);
+export const fitOrWait = async (
+  account: Account,
+  estimate: RequestEstimate,
+  signal: AbortSignal,
+): Promise<FitResult> => {
+  const unpriced = unpricedIn(account, estimate);
   if (unpriced) return unpriced;
-  const whole = worstCase(asked);
+  const whole = worstCase(estimate);
   for (;;) {
     const short = account.reserve(whole);
-    if (!short) return { ok: true, maxTokens: asked.maxTokens, reserved: whole };
+    if (!short) return { ok: true, maxTokens: estimate.maxTokens, reserved: whole };
     const { unspent, left } = account;
     const nobodyReserves = left.usd === unspent.usd && left.tokens === unspent.tokens;
     if (signal.aborted) return { ok: false, shortage: short };
     if (nobodyReserves || !isWithin(whole, unspent)) {
-      const fitted = fitRequest(account, asked);
-      const shortest = worstCase({ ...asked, maxTokens: Math.min(SHORTEST_ANSWER, asked.maxTokens) });
+      const fitted = fitRequest(account, estimate);
+      const shortest = worstCase({ ...estimate, maxTokens: Math.min(SHORTEST_ANSWER, estimate.maxTokens) });
       if (fitted.ok || nobodyReserves || !isWithin(shortest, unspent)) return fitted;
     }
     await account.freed(signal);

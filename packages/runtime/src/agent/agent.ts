@@ -113,22 +113,22 @@ export class Agent implements AsyncDisposable {
     const results = await this.#answerOpenCalls(signal);
     const isFirst = line.prefix.messages === 0;
     const telling = isFirst ? undefined : this.#watch.changes(this.guard.mode, around);
-    const told = isFirst ? NOTHING_TOLD : (notices?.() ?? NOTHING_TOLD);
+    const pending = isFirst ? NO_NOTES : (notices?.() ?? NO_NOTES);
     const before = hooked.map((note) => text(noteText(note)));
     const content: readonly Block[] = isFirst
       ? firstContent(around, prompt, before)
       : [
           ...results,
           ...(telling?.blocks ?? []),
-          ...told.blocks,
+          ...pending.blocks,
           ...before,
           ...(typeof prompt === "string" ? [text(prompt)] : prompt),
         ];
     const { also, entered } = telling ?? this.#watch.startAnew(around);
     const prompted: PlainEntry = { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) };
-    line.enter({ role: "user", content }, { source: "prompt", also: [...also, ...told.also, prompted] });
+    line.enter({ role: "user", content }, { source: "prompt", also: [...also, ...pending.also, prompted] });
     entered();
-    told.entered();
+    pending.entered();
     this.#lastPrompt = words;
     emit({ type: "prompt_entered", text: words });
     this.#tellNotes([...(telling?.notes ?? []), ...hooked]);
@@ -270,13 +270,13 @@ export class Agent implements AsyncDisposable {
 
   #tail(): TailNotes {
     const { notes, blocks, also, entered } = this.#watch.changes(this.guard.mode);
-    const told = this.#parts.notices?.() ?? NOTHING_TOLD;
+    const pending = this.#parts.notices?.() ?? NO_NOTES;
     return {
-      blocks: [...blocks, ...told.blocks],
-      also: [...also, ...told.also, ...this.world.takeLearned()],
+      blocks: [...blocks, ...pending.blocks],
+      also: [...also, ...pending.also, ...this.world.takeLearned()],
       entered: () => {
         entered();
-        told.entered();
+        pending.entered();
         this.#tellNotes(notes);
       },
     };
@@ -287,7 +287,7 @@ export class Agent implements AsyncDisposable {
   }
 }
 
-const NOTHING_TOLD: TailNotes = { blocks: [], also: [], entered: () => {} };
+const NO_NOTES: TailNotes = { blocks: [], also: [], entered: () => {} };
 
 type Compacting = { readonly signal: AbortSignal; readonly follows: "go-on" | "wait"; readonly focus?: string };
 

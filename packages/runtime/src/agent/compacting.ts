@@ -116,8 +116,8 @@ const requestSummary = async (compacting: CompactionParts, signal: AbortSignal):
   const { now } = compacting.options.clock;
   const prefix = withDirective(line.prefix, summaryDirective(focus === undefined ? {} : { focus }));
   const promptLength = estimatePrompt(prefix.byteLength, line.state);
-  const { protocol, markers: last, unanswered = false, asked } = line.state;
-  const answered = asked?.tip;
+  const { protocol, markers: last, unanswered = false, lastSent } = line.state;
+  const answered = lastSent?.tip;
   const markers = nextMarkers(prefix, last, { tail: false, unanswered, ...(answered ? { answered } : {}) });
   const ttls = markers.map(({ ttl }) => ttl);
   const { settings } = line.state.head;
@@ -132,12 +132,12 @@ const requestSummary = async (compacting: CompactionParts, signal: AbortSignal):
   });
   const begun = now();
   const service = serviceOf(settings, begun);
-  const heard = new AttemptUsage(promptLength);
+  const attempts = new AttemptUsage(promptLength);
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
     // Only one attempt is reserved.
     const { id, model, stop, usage, message } = await client.send(prepared, signal, {
-      ...{ onEvent: (event) => heard.observe(event), mayRetry: () => false, promptTokens: promptLength },
+      ...{ onEvent: (event) => attempts.observe(event), mayRetry: () => false, promptTokens: promptLength },
       onRetry: reportRetry(compacting.emit),
     });
     const usd = costOf(usage, facts, service)?.total;
@@ -148,7 +148,7 @@ const requestSummary = async (compacting: CompactionParts, signal: AbortSignal):
     return read.ok ? { ok: true, summary: read.summary, usage } : { ok: false, reason: read.reason };
   } catch (caught) {
     if (!(caught instanceof ModelError)) throw caught;
-    const lost = heard.ofAllAttempts(facts, service);
+    const lost = attempts.ofAllAttempts(facts, service);
     if (lost) {
       used = { usd: 0, ...lost };
       journal.appendAll([{ entry: { kind: "billed", turn: 0, ...lost } }]);
@@ -185,8 +185,8 @@ const startEpoch = async (
     ...(lastPrompt === "" ? {} : { lastPrompt }),
   });
   const { also, entered } = watch.startAnew(around);
-  const told = directive === undefined ? content : [...content, text(directive)];
-  const messages = [{ role: "user" as const, content: told }];
+  const withDirective = directive === undefined ? content : [...content, text(directive)];
+  const messages = [{ role: "user" as const, content: withDirective }];
   const beginning: LineageStart = { head: line.state.head, messages, source: "compaction" };
   line.startEpoch("compaction", beginning, also);
   entered();

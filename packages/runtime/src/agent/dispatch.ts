@@ -134,7 +134,7 @@ type Later = { tell: () => void };
 type Patience = { readonly beside: SlowCallPolicy; leftMs: number };
 const LEAST_PATIENCE_MS = 500;
 
-/** True when somebody said stop. */
+/** True if somebody asked to stop. */
 const answerEach = async (
   calls: readonly ToolUseBlock[],
   dispatch: Dispatch,
@@ -249,14 +249,18 @@ const afterHooks = async (proposing: Proposing, proposed: Judged, signal: AbortS
     const reason = `${changed?.by} changed its arguments into some that ${call.name} does not take: ${now.reason}`;
     return { ...proposed, decision: { kind: "deny", reason } };
   }
-  const decision = asked(now.decision, verdict.asks, dispatch.guard());
+  const decision = withHookQuestions(now.decision, verdict.asks, dispatch.guard());
   if (!changed) return { ...now, decision };
   dispatch.emit({ type: "call_changed", callId: call.id, ...now.judged, extension: changed.by });
   const note = `[${changed.by} changed this call; it ran with ${JSON.stringify(now.judged.args)}]`;
   return { ...now, decision, notes: [note, ...now.notes] };
 };
 
-const asked = (decision: HookedDecision, asks: readonly string[], { asks: who }: GuardContext): HookedDecision => {
+const withHookQuestions = (
+  decision: HookedDecision,
+  asks: readonly string[],
+  { asks: who }: GuardContext,
+): HookedDecision => {
   if (asks.length === 0 || decision.kind === "deny") return decision;
   const reasons = [...(decision.kind === "ask" ? [decision.reason] : []), ...asks].join("; ");
   if (who === "nobody") return { kind: "deny", reason: `${reasons}; there is nobody to ask` };

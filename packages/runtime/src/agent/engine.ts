@@ -46,7 +46,7 @@ export type Engine = {
 export type EngineOptions = Omit<ClientOptions, "onRetry" | "baseUrl"> & {
   readonly baseUrl?: string; // default: the provider's own
   readonly credential?: Credential;
-  readonly model?: string; // default: the profile's; must be said where that has none
+  readonly model?: string; // default: the profile's; required if the profile has none
   readonly name?: string; // default: the profile's
   readonly window?: number; // default: the model's, as its vendor publishes it
   /** Whether the endpoint takes `diagnostics`. Default: only Anthropic's own does. */
@@ -62,7 +62,8 @@ export const engineFor = (provider: Profile | string, options: EngineOptions = {
     );
   const { protocol } = profile;
   const { baseUrl = profile.baseUrl, model = profile.model, name = profile.name, window, ...rest } = options;
-  if (model === undefined) throw new InputError(`${profile.name} has no default model; choose one with the option model`);
+  if (model === undefined)
+    throw new InputError(`${profile.name} has no default model; choose one with the option model`);
   const { diagnoses = baseUrl === ANTHROPIC_URL, ...client } = rest;
   const address = URL.parse(baseUrl)?.origin;
   return {

@@ -54,7 +54,7 @@ export type LineageState = {
   readonly turns: number;
   /** The last answered request of this epoch: what it sent, the same with its answer, when it was sent (an entry's lifetime
    *  counts from there, however long the answer took), and the answer's id. */
-  readonly asked?: FrozenPrefix;
+  readonly lastSent?: FrozenPrefix;
   readonly answered?: FrozenPrefix;
   readonly askedAt?: number;
   /** When that answer was complete; unknown after a resume. */
@@ -191,8 +191,8 @@ export class Lineage {
   async recordAnswer(response: ModelResponse, facts: Answering): Promise<void> {
     const { id, model, stop, usage } = response;
     const { message, usd, ms, refused, broken } = facts;
-    const { turns, prefix: asked } = this.#state;
-    const measured = { bytes: asked.byteLength, tokens: promptTokens(usage) };
+    const { turns, prefix: lastSent } = this.#state;
+    const measured = { bytes: lastSent.byteLength, tokens: promptTokens(usage) };
     const took: PlainEntry = {
       kind: "response",
       turn: turns,
@@ -211,7 +211,7 @@ export class Lineage {
     else this.#journal.appendAll([...lost, took].map((entry) => ({ entry })));
     const warmth = warmer(this.#state, usage);
     const answeredAt = facts.askedAt + ms;
-    const last = { asked, answered: this.prefix, askedAt: facts.askedAt, answeredAt, responseId: id, warmth };
+    const last = { lastSent, answered: this.prefix, askedAt: facts.askedAt, answeredAt, responseId: id, warmth };
     this.#state = { ...this.#state, ...last, measured, pictures: noPictures, unanswered: false };
     await this.#journal.flush();
   }
@@ -290,7 +290,7 @@ export const resumeLineage = (
     lastTurn,
     exact,
     measured,
-    asked,
+    asked: lastSent,
     askedAt,
     lastResponse,
   } = replayed;
@@ -306,7 +306,7 @@ export const resumeLineage = (
     pictures: replayed.pictures,
     turns: lastTurn,
     unanswered: !isAnswered,
-    ...(exact && asked && askedAt !== undefined ? { asked, askedAt } : {}),
+    ...(exact && lastSent && askedAt !== undefined ? { lastSent, askedAt } : {}),
     ...(exact && lastResponse ? { responseId: lastResponse.id } : {}),
   };
   return new Lineage(journal, state, entered);

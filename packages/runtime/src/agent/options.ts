@@ -85,7 +85,7 @@ export type AgentParts = {
   readonly lastPrompt: string;
   readonly ask?: Ask | undefined;
   readonly remember?: ((rule: string) => Promise<void>) | undefined;
-  /** The forks that the calls of this turn asked for. */
+  /** The forks that the calls of this turn requested. */
   readonly family?: () => StartedFamily | undefined;
   /** What tasks, or a parent, have to say at the next boundary. */
   readonly notices?: () => TailNotes;
@@ -110,14 +110,14 @@ export type AgentParts = {
   readonly shellEvents?: Pick<ShellsOptions, "onStart" | "onEnd" | "onEndShown" | "clock">;
 };
 
-/** Forks that were asked for in one turn. */
+/** Forks that one turn requested. */
 export type StartedFamily = {
-  /** Starts them from what the line shares with them, and gives the words that only the parent reads. `held`: the last
-   *  result, where words must stand inside it. */
-  readonly launch: (line: Lineage, held: ToolResultBlock | undefined) => Promise<string>;
+  /** Starts them from what the line shares with them, and returns the text that only the parent reads. `lastResult`: the
+   *  turn's last result, if that text must be inside it. */
+  readonly launch: (line: Lineage, lastResult: ToolResultBlock | undefined) => Promise<string>;
 };
 
-/** What is said beside results, and what is true once it is. */
+/** Text for the model next to the results, and what to record once it has been entered. */
 export type TailNotes = {
   readonly blocks: readonly TextBlock[];
   readonly also: readonly PlainEntry[];

@@ -162,7 +162,7 @@ const follow = async (
       return undefined;
     }
     case "pause":
-      return undefined; // the provider goes on with its own tools when it is asked again
+      return undefined; // the provider continues with its own tools when the next request is sent
     case "refusal":
       return refused(response);
     case "context-full":
@@ -193,13 +193,13 @@ const answerCalls = async (run: AgentRun, answer: AcceptedAnswer, signal: AbortS
 const enterFamily = async (run: AgentRun, batch: Batch, family: StartedFamily): Promise<void> => {
   const { line, insideLastResult } = run;
   const { results } = batch;
-  const held = insideLastResult ? results.at(-1) : undefined;
-  const shared = held ? results.slice(0, -1) : results;
+  const lastResult = insideLastResult ? results.at(-1) : undefined;
+  const shared = lastResult ? results.slice(0, -1) : results;
   if (shared.length > 0) line.enterOpen({ role: "user", content: shared });
   // Read before they start: a child that ends at once is reported at the next boundary, like any other.
   const { blocks, also, entered } = run.tail();
-  const words = text(await family.launch(line, held));
-  const own = held ? [{ ...held, content: [...held.content, words, ...blocks] }] : [words, ...blocks];
+  const words = text(await family.launch(line, lastResult));
+  const own = lastResult ? [{ ...lastResult, content: [...lastResult.content, words, ...blocks] }] : [words, ...blocks];
   if (shared.length > 0) line.extend(own, { also });
   else line.enter({ role: "user", content: own }, { also });
   batch.entered();

@@ -40,14 +40,14 @@ const SLOT = "told";
 export class SurroundingsWatch {
   readonly #parts: SurroundingsParts;
   readonly #guard: Pick<AgentGuard, "keptBack">;
-  #told: KnownSurroundings | undefined;
+  #known: KnownSurroundings | undefined;
   #environment: Environment | undefined;
   #today: { readonly minute: number; readonly date: string } | undefined;
 
   constructor(parts: SurroundingsParts, guard: Pick<AgentGuard, "keptBack">) {
     this.#parts = parts;
     this.#guard = guard;
-    this.#told = readTold(parts.state.get(SLOT));
+    this.#known = readKnown(parts.state.get(SLOT));
   }
 
   /** Reads all of it again. */
@@ -68,21 +68,21 @@ export class SurroundingsWatch {
 
   /** The conversation begins, or begins again after a compaction, with all of it. */
   startAnew(around: Surroundings): Pick<SurroundingsNotes, "also" | "entered"> {
-    return this.#telling(toKnownSurroundings(around));
+    return this.#record(toKnownSurroundings(around));
   }
 
   /** What has changed since the model was told. Without `around` only what can be known for free: date, mode and the tools
    *  of servers. */
   changes(mode: Mode, around?: Surroundings): SurroundingsNotes {
-    const before = this.#told;
+    const before = this.#known;
     const now = around ?? this.#cheaply(mode);
     if (before === undefined || now === undefined) return NOTHING;
     const notes = changesBetween(before, now);
     if (notes.length === 0) return NOTHING;
-    const told = around
+    const known = around
       ? toKnownSurroundings(around, before)
       : { ...before, ...toKnownSurroundings(now, before), files: before.files };
-    return { notes, blocks: notes.map((note) => text(noteText(note))), ...this.#telling(told) };
+    return { notes, blocks: notes.map((note) => text(noteText(note))), ...this.#record(known) };
   }
 
   #cheaply(mode: Mode): Surroundings | undefined {
@@ -104,18 +104,18 @@ export class SurroundingsWatch {
     return this.#today.date;
   }
 
-  #telling(told: KnownSurroundings): Pick<SurroundingsNotes, "also" | "entered"> {
+  #record(known: KnownSurroundings): Pick<SurroundingsNotes, "also" | "entered"> {
     return {
-      also: [{ kind: "state", slot: SLOT, value: told as unknown as Json }],
+      also: [{ kind: "state", slot: SLOT, value: known as unknown as Json }],
       entered: () => {
-        this.#told = told;
+        this.#known = known;
       },
     };
   }
 }
 
-/** A value that we did not write counts as nothing told: then no change is reported either. */
-const readTold = (value: Json | undefined): KnownSurroundings | undefined =>
+/** A value that we did not write is ignored, and then no change is reported. */
+const readKnown = (value: Json | undefined): KnownSurroundings | undefined =>
   typeof value === "object" && value !== null && "files" in value && Array.isArray(value.files)
     ? (value as unknown as KnownSurroundings)
     : undefined;

@@ -50,8 +50,8 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
   const promptTokens = estimatePrompt(line.prefix.byteLength, line.state);
   const ttls = markers.map(({ ttl }) => ttl);
   const { settings } = line.state.head;
-  const asked = { promptTokens, maxTokens: parts.settings.maxTokens, facts, ttls, speed: settings.speed };
-  const fitted = await fitOrWait(account, asked, signal);
+  const estimate = { promptTokens, maxTokens: parts.settings.maxTokens, facts, ttls, speed: settings.speed };
+  const fitted = await fitOrWait(account, estimate, signal);
   if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
   const { maxTokens, reserved } = fitted;
   const prepared = prepare({
@@ -64,8 +64,8 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
       ...(planned?.diagnoseAgainst === undefined ? {} : { diagnoseAgainst: planned.diagnoseAgainst }),
     },
   });
-  const heard = new AttemptUsage(promptTokens);
-  const shown: Shown = { text: "", heard, reservations: 1 };
+  const attempts = new AttemptUsage(promptTokens);
+  const shown: Shown = { text: "", attempts, reservations: 1 };
   let used: Spent | undefined;
   let askedAt = now();
   const service = (): Service => serviceOf(settings, askedAt);
@@ -83,7 +83,7 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
     });
     const { usage } = response;
     const cost = costOf(usage, facts, service())?.total;
-    const lost = heard.ofFailedAttempts(facts, service());
+    const lost = attempts.ofFailedAttempts(facts, service());
     used = { usage: addUsage(lost?.usage ?? noUsage, usage), usd: (lost?.usd ?? 0) + (cost ?? 0) };
     const answer = readAnswer(response, (id) => line.prefix.hasCall(id));
     const ms = now() - askedAt;
@@ -96,20 +96,20 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
     emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd, ...missed });
     return { kind: "answered", response, answer };
   } catch (caught) {
-    const lost = heard.ofAllAttempts(facts, service());
+    const lost = attempts.ofAllAttempts(facts, service());
     if (!used && lost && !(caught instanceof JournalError)) line.recordBrokenAnswer(lost);
     return unanswered(caught, { line, shown }, signal);
   } finally {
     // Settled once, however it ended. An answer that had begun is paid for as far as it arrived.
     const { reservations } = shown;
-    const { usage, usd = 0 } = used ?? heard.ofAllAttempts(facts, service()) ?? { usage: noUsage };
+    const { usage, usd = 0 } = used ?? attempts.ofAllAttempts(facts, service()) ?? { usage: noUsage };
     account.settle({ usd: reserved.usd * reservations, tokens: reserved.tokens * reservations }, { usage, usd });
   }
 };
 
 const markersOf = (state: LineageState, ttl: Ttl): readonly Marker[] => {
-  const { prefix, markers: last, unanswered: isOpen = false, asked } = state;
-  const answered = asked?.tip;
+  const { prefix, markers: last, unanswered: isOpen = false, lastSent } = state;
+  const answered = lastSent?.tip;
   return nextMarkers(prefix, last, { ttl, unanswered: isOpen, ...(answered ? { answered } : {}) });
 };
 
@@ -159,7 +159,7 @@ const RESTARTS = 2;
 /** What has arrived of an answer, and of earlier attempts that broke off. */
 type Shown = {
   text: string;
-  readonly heard: AttemptUsage;
+  readonly attempts: AttemptUsage;
   /** How often the worst case is reserved. */
   reservations: number;
 };
@@ -216,7 +216,7 @@ const receiveOnce = async (
 };
 
 const show = (event: ModelEvent, { turn, shown, emit }: Pick<Receiving, "turn" | "shown" | "emit">): void => {
-  shown.heard.observe(event);
+  shown.attempts.observe(event);
   switch (event.type) {
     case "response_started":
       if (shown.text !== "") emit({ type: "answer_restarted", turn });

@@ -22,7 +22,7 @@ export type ReportCheck = {
   readonly edited: readonly string[];
   readonly cwd: string;
   /** Paths that are known to differ from the state it began with. */
-  readonly gitStatus?: readonly string[]; // default: git is asked what differs from the last commit
+  readonly gitStatus?: readonly string[]; // default: git reports what differs from the last commit
   readonly cell?: PlanCell;
   readonly signal?: AbortSignal;
 };
@@ -47,22 +47,22 @@ const compare = async ({ report, text, edited, ...how }: ReportCheck): Promise<r
   const limit = AbortSignal.timeout(TIMEOUT_MS);
   const signal = how.signal ? AbortSignal.any([limit, how.signal]) : limit;
   const git = await viewGit({ cwd, signal, ...(how.cell ? { cell: how.cell } : {}) });
-  const said = claims.map((claim) => placed(claim, new Set([cwd, git?.top ?? cwd])));
+  const placedClaims = claims.map((claim) => placed(claim, new Set([cwd, git?.top ?? cwd])));
   const own = [...new Set(edited.map((path) => canonical(resolve(cwd, path))))];
   const over = report.filesChanged.length - MOST_CLAIMS;
-  const unsaid = over > 0 ? [] : own.filter((path) => !said.some((one) => means(one, path)));
-  const asked = new Set([...said.flatMap(({ places }) => places), ...unsaid]);
-  const status = how.gitStatus ? given(how.gitStatus, cwd) : await git?.status([...asked]);
+  const unreported = over > 0 ? [] : own.filter((path) => !placedClaims.some((one) => means(one, path)));
+  const toCheck = new Set([...placedClaims.flatMap(({ places }) => places), ...unreported]);
+  const status = how.gitStatus ? given(how.gitStatus, cwd) : await git?.status([...toCheck]);
   const made = await Promise.all(commits.map(async (hash) => ({ hash, paths: await git?.commit(hash) })));
   const committed = made.flatMap(({ paths }) => (typeof paths === "object" ? paths : []));
   const seen: Seen = { git, status, own, changed: [...(status?.changed ?? []), ...committed] };
   return [
     ...noted(
-      said.filter((one) => one.claim.isName && !isFounded(one, seen)),
+      placedClaims.filter((one) => one.claim.isName && !isFounded(one, seen)),
       (one) => unfounded(one, seen),
     ),
     ...noted(
-      unsaid.filter((path) => !isGone(path, seen)),
+      unreported.filter((path) => !isGone(path, seen)),
       (path) => `changed ${shown(path, cwd)} and did not say so`,
     ),
     ...made.flatMap(({ hash, paths }) => (paths === "missing" ? `names commit ${hash}, which is not there` : [])),
@@ -134,8 +134,8 @@ const isInFolder = (place: string, folder: string): boolean => folder.endsWith("
 
 // --- what is true --------------------------------------------------------------------------------------------------------
 
-const isFounded = (said: Placed, { own, changed }: Seen): boolean =>
-  [...own, ...changed].some((path) => means(said, path));
+const isFounded = (claim: Placed, { own, changed }: Seen): boolean =>
+  [...own, ...changed].some((path) => means(claim, path));
 
 const unfounded = ({ claim, places }: Placed, { git, status }: Seen): string => {
   const canTell =
@@ -173,16 +173,16 @@ export const readEditedFiles = (
   touchesOf: (call: NamedCall) => Touches | undefined,
 ): readonly string[] => {
   const edited = new Set<string>();
-  const asked = new Map<string, readonly string[]>();
+  const writesByCall = new Map<string, readonly string[]>();
   let cwd = "/";
   for (const entry of entries) {
     if (entry.kind === "opened") cwd = entry.cwd;
     else if (entry.kind === "message")
       // The last call with an id counts, because a provider may reuse it.
       for (const block of entry.message.content)
-        if (block.type === "tool_use") asked.set(block.id, touchesOf(block)?.writes ?? []);
+        if (block.type === "tool_use") writesByCall.set(block.id, touchesOf(block)?.writes ?? []);
     if (entry.kind !== "call_ended" || entry.result.isError) continue;
-    for (const path of asked.get(entry.callId) ?? []) edited.add(resolve(cwd, path));
+    for (const path of writesByCall.get(entry.callId) ?? []) edited.add(resolve(cwd, path));
   }
   return [...edited];
 };

@@ -114,23 +114,23 @@ export class ChildRun implements OpenChild {
 
   async #outcome(exchange: ExchangeResult): Promise<ChildResult> {
     const { audit, place, plan, check } = this.#parts;
-    const { text: said, turns, usage, usd } = exchange;
+    const { text: answer, turns, usage, usd } = exchange;
     const audited = await audit?.();
     const stopped = exchange.end === "aborted" ? this.#ending : undefined;
     const end = audited?.breach === undefined ? (stopped?.end ?? endOf(exchange.end)) : "failed";
     const reason = audited?.breach ?? stopped?.reason ?? exchange.reason;
     const spent = { turns, usage, usd };
-    const summary = summarizeReport(said, end);
+    const summary = summarizeReport(answer, end);
     const cut = exchange.reason === CUT_AGAIN.reason ? [CUT_AGAIN.reason] : [];
-    const kept = [...(audited?.notes ?? []), ...(await place.settle(end, said))];
+    const kept = [...(audited?.notes ?? []), ...(await place.settle(end, answer))];
     if (end !== "reported")
-      return { end, summary, text: withNotes(unfinishedText(said, { end, reason }), kept), ...spent };
+      return { end, summary, text: withNotes(unfinishedText(answer, { end, reason }), kept), ...spent };
     if (plan.protocol === "none" || plan.agentType !== "fork")
-      return { end, summary, text: withNotes(said, [...cut, ...kept]), ...spent };
-    const read = readReport(said);
+      return { end, summary, text: withNotes(answer, [...cut, ...kept]), ...spent };
+    const read = readReport(answer);
     const report = read.kind === "report" ? read.report : undefined;
     const form = read.kind === "text" ? [read.note] : [];
-    const text = withNotes(said, [...cut, ...form, ...(await check(report, read.text)), ...kept]);
+    const text = withNotes(answer, [...cut, ...form, ...(await check(report, read.text)), ...kept]);
     return { end, summary, text, ...spent, ...(report ? { report } : {}) };
   }
 }
@@ -143,8 +143,8 @@ const messageText = ({ message, by }: Mail): string =>
 const withNotes = (text: string, notes: readonly string[]): string =>
   [text, ...notes.map((note) => `[${note}]`)].join("\n\n");
 
-const unfinishedText = (said: string, { end, reason }: ChildEnding): string =>
-  [`Ended as ${end}: ${reason}`, ...(said === "" ? [] : [`What it had said:\n${said}`])].join("\n");
+const unfinishedText = (answer: string, { end, reason }: ChildEnding): string =>
+  [`Ended as ${end}: ${reason}`, ...(answer === "" ? [] : [`What it had said:\n${answer}`])].join("\n");
 
 const endOf = (end: ExchangeEnd): TaskEnd => {
   switch (end) {

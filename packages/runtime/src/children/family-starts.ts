@@ -57,7 +57,7 @@ export class FamilyStarter {
   /** Forks, which continue their parent's bytes. */
   startForks(
     plans: readonly ForkPlan[],
-    { parent, held, parentFollows, options, family: above, siblings, isPrograms }: Forking,
+    { parent, lastResult, parentFollows, options, family: above, siblings, isPrograms }: Forking,
   ): ForkStarts {
     const { clock, around, emit, line } = this.#options;
     const [first] = plans;
@@ -68,7 +68,7 @@ export class FamilyStarter {
     const known = around(parent.head.model);
     const gate = gates?.of(parent, tail, { now, lifetimeMs: entryLifetimeMs(known.ttl, known.facts) });
     const family = growFamily({
-      ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
+      ...{ parent, lastResult, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
       places: this.#options.runs.freePlaces,
       ...(gate ? { gate } : {}),
       ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
@@ -152,7 +152,7 @@ const NOBODY_WAITS: Ticket = { readable: () => undefined, failed: () => undefine
 
 type Forking = {
   readonly parent: LineageState;
-  readonly held: ToolResultBlock | undefined;
+  readonly lastResult: ToolResultBlock | undefined;
   readonly parentFollows: boolean;
   readonly options: readonly ForkOptions[];
   /** What all of them spend from. */

@@ -1,4 +1,4 @@
-/** Child agents: asked for, placed, opened, run, reported and judged. */
+/** Child agents: how they are requested, given a workspace, opened, run, reported and checked. */
 
 export { checkReport, readEditedFiles } from "./check-report.ts";
 export type { HandleParts } from "./handle.ts";

@@ -61,8 +61,8 @@ export const refusal = (words: string): Delegated => ({ text: words, isError: tr
 
 export class ChildLauncher {
   readonly #options: ChildLauncherOptions;
-  /** Plans that calls of the present turn asked for. */
-  #asked: ForkPlan[] = [];
+  /** Plans that calls of the current turn requested. */
+  #requested: ForkPlan[] = [];
   /** What the present turn has started, in the foreground or not, and its family. */
   #turn: Turn | undefined;
   /** Why another agent was started instead of a fork, by task. */
@@ -88,7 +88,7 @@ export class ChildLauncher {
   beginExchange(signal: AbortSignal | undefined): void {
     this.#options.runs.setParentSignal(signal);
     this.#turn = undefined;
-    for (const { task } of this.#asked.splice(0)) {
+    for (const { task } of this.#requested.splice(0)) {
       const { end, result } = neverStarted("failed", "the turn that asked for it did not come to its end");
       this.#options.table.step(task, { type: "ended", end, result, at: this.#options.clock.now() });
     }
@@ -97,11 +97,11 @@ export class ChildLauncher {
   /** The Agent tool. For an agent in the background the answer is one constant, so that all siblings share its bytes. */
   readonly agent: DelegatedCall = async (args, { signal, callId }) => {
     const { settings } = this.#options;
-    const asked = readAgentCall(args, { settings, gate: this.#options.gate() });
-    if (!asked.ok) return refusal(asked.reason);
+    const request = readAgentCall(args, { settings, gate: this.#options.gate() });
+    if (!request.ok) return refusal(request.reason);
     const full = this.#full();
     if (full !== undefined) return refusal(full);
-    const plan = { ...createPlan(asked.wanted, this.#names(), settings), ...(asked.waits ? { call: callId } : {}) };
+    const plan = { ...createPlan(request.wanted, this.#names(), settings), ...(request.waits ? { call: callId } : {}) };
     this.#turn ??= { family: plan.task, tasks: [] };
     const { family, tasks } = this.#turn;
     if (tasks.length >= settings.mostPerFamily)
@@ -111,9 +111,9 @@ export class ChildLauncher {
     this.#started += 1;
     // Before the call is answered: an agent that a crash kept from starting is then reported, not forgotten.
     this.#add(plan, family);
-    if (!asked.waits) {
-      if (asked.instead !== undefined) this.#instead.set(plan.task, asked.instead);
-      this.#asked.push(plan);
+    if (!request.waits) {
+      if (request.instead !== undefined) this.#instead.set(plan.task, request.instead);
+      this.#requested.push(plan);
       return { text: FORK_PLACEHOLDER_RESULT };
     }
     await this.#options.runs.start([{ ...this.#starts.startEmpty(plan, siblings), notifies: false }]);
@@ -122,11 +122,13 @@ export class ChildLauncher {
 
   /** Takes what the calls of this turn asked for. */
   readonly family = (): StartedFamily | undefined => {
-    const plans = this.#asked;
+    const plans = this.#requested;
     const turn = this.#turn ?? { family: "", tasks: [] };
-    this.#asked = [];
+    this.#requested = [];
     this.#turn = undefined;
-    return plans.length === 0 ? undefined : { launch: (line, held) => this.#launch(plans, { turn, line, held }) };
+    return plans.length === 0
+      ? undefined
+      : { launch: (line, lastResult) => this.#launch(plans, { turn, line, lastResult }) };
   };
 
   /** Other calls of a turn that starts agents do not delay them for long. */
@@ -207,7 +209,7 @@ export class ChildLauncher {
     const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
     const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
     const siblings = { family: first.task, tasks: plans.map(({ task }) => task) };
-    const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family, siblings };
+    const forking = { parent: snapshot, lastResult: undefined, parentFollows: false, options: list, family, siblings };
     const { starts, over } = this.#starts.startForks(plans, { ...forking, isPrograms: true });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
@@ -223,7 +225,9 @@ export class ChildLauncher {
       if (!running || running.notifies) continue;
       if (running.plan.skipTranscript) {
         if (id === undefined) continue;
-        throw new InputError("a fork without a transcript cannot move to the background, because nothing would report its end");
+        throw new InputError(
+          "a fork without a transcript cannot move to the background, because nothing would report its end",
+        );
       }
       running.notifies = true;
       running.detached.resolve();
@@ -283,7 +287,7 @@ export class ChildLauncher {
     table.add({ ...row, state: { kind: "queued" }, startedAt: clock.now() });
   }
 
-  async #launch(plans: readonly ForkPlan[], { turn, line, held }: Launching): Promise<string> {
+  async #launch(plans: readonly ForkPlan[], { turn, line, lastResult }: Launching): Promise<string> {
     const { runs } = this.#options;
     const forks = plans.filter(({ agentType }) => agentType === "fork");
     const others = plans.filter(({ agentType }) => agentType !== "fork");
@@ -291,7 +295,7 @@ export class ChildLauncher {
     const family = this.#accounts.of(turn.family);
     let { starts, next, over } = NO_FORKS;
     try {
-      const forking = { parent: line.state, held, parentFollows: true, options: [], isPrograms: false };
+      const forking = { parent: line.state, lastResult, parentFollows: true, options: [], isPrograms: false };
       ({ starts, next, over } = this.#starts.startForks(forks, { ...forking, family, siblings: turn }));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
@@ -306,9 +310,9 @@ export class ChildLauncher {
     });
     void this.#whenOver(forks, over);
     if (next) line.planNext(next);
-    const told = describeStarted(plans, { problems, instead: this.#instead });
+    const note = describeStarted(plans, { problems, instead: this.#instead });
     this.#instead.clear();
-    return told;
+    return note;
   }
 
   /** If a host cannot prepare, the children that need it fail with the reason. */
@@ -376,7 +380,7 @@ type Unstarted = Omit<RunStart, "notifies">;
 type Launching = {
   readonly turn: Turn;
   readonly line: Lineage;
-  readonly held: ToolResultBlock | undefined;
+  readonly lastResult: ToolResultBlock | undefined;
 };
 
 /** Tells the parent which task belongs to which call. This is in the parent's own last block and never in a result, so that

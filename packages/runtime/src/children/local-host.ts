@@ -276,7 +276,7 @@ export class LocalHost implements ChildHost {
       return await open();
     } catch (error) {
       await journal.close();
-      if (placed) await this.#options.worktrees.settle(placed, { end: "failed", said: "", label: placed.task });
+      if (placed) await this.#options.worktrees.settle(placed, { end: "failed", answer: "", label: placed.task });
       throw error;
     }
   }
@@ -353,12 +353,12 @@ export class LocalHost implements ChildHost {
               return audited;
             }
           : undefined,
-      check: (report, said) => {
+      check: (report, answer) => {
         // A report without the requested form may name a file anywhere.
-        const unnamed = report ? edited() : edited().filter((path) => !said.includes(basename(path)));
+        const unnamed = report ? edited() : edited().filter((path) => !answer.includes(basename(path)));
         const { changed, cwd } = place;
         const known = changed ? { gitStatus: changed } : {};
-        return checkReport({ report: report ?? NO_REPORT, text: said, edited: unnamed, cwd, ...known });
+        return checkReport({ report: report ?? NO_REPORT, text: answer, edited: unnamed, cwd, ...known });
       },
       close: async () => {
         this.#guards.delete(agent.guard);

@@ -2,7 +2,7 @@
  *  Git is started directly, without a shell, in the clean environment of read-only commands and on a view of the
  *  repository, and not at all where the repository is not understood. Each answer is bounded in time and size. A
  *  missing answer is never taken for a "no".
- *  Elsewhere: what makes git harmless (@prefork/guard), what is asked (check-report.ts). */
+ *  Elsewhere: what makes git harmless (@prefork/guard), which questions it is asked (check-report.ts). */
 
 import { execFile } from "node:child_process";
 import { lstatSync } from "node:fs";
@@ -47,17 +47,17 @@ export class GitView {
 
   /** Which of these paths differ from the last commit. */
   async status(paths: readonly string[]): Promise<GitStatus | undefined> {
-    const asked = paths.filter((path) => path === this.top || isBelow(path, this.top));
-    if (asked.length === 0) return { changed: [], ignored: [], isWhole: true };
+    const inside = paths.filter((path) => path === this.top || isBelow(path, this.top));
+    if (inside.length === 0) return { changed: [], ignored: [], isWhole: true };
     const how = ["--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching"];
-    const words = ["--literal-pathspecs", "status", ...how, "--", ...asked.slice(0, MOST_PATHS)];
+    const words = ["--literal-pathspecs", "status", ...how, "--", ...inside.slice(0, MOST_PATHS)];
     const { text, problem } = await this.#run(words);
     if (problem !== undefined && problem !== "too long") return undefined;
     const records = text.split("\0").slice(0, -1);
     return {
       changed: records.flatMap((record) => this.#pathIn(record, CHANGED)),
       ignored: records.flatMap((record) => this.#pathIn(record, IGNORED)),
-      isWhole: problem === undefined && asked.length <= MOST_PATHS,
+      isWhole: problem === undefined && inside.length <= MOST_PATHS,
     };
   }
 

@@ -113,11 +113,11 @@ export class RunAudit implements AsyncDisposable {
     ];
     if (ownBreaches.length === 0 && !hidItself) return { notes };
     const files = await this.#watch.putBack(ownBreaches, { folder, prefix: `outside-${agent}` });
-    const told = files.map(({ path, change, reverted, copy }) => {
+    const descriptions = files.map(({ path, change, reverted, copy }) => {
       const kept = copy === undefined ? "" : `; what stood there is in ${copy}`;
       return `${change} ${shownName(path)} (${reverted ? `put back${kept}` : "left as it is"})`;
     });
-    const changed = `it changed what its filter does not let it change, outside ${memory.path}: ${first(told, MOST_TOLD)}`;
+    const changed = `it changed what its filter does not let it change, outside ${memory.path}: ${first(descriptions, MOST_TOLD)}`;
     const breach = [...(files.length === 0 ? [] : [changed]), ...(hidItself ? unknown : [])].join("; ");
     return { breach, notes, event: { type: "fork_breached", folder: memory.path, files } };
   }

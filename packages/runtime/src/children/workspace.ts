@@ -103,11 +103,11 @@ export class ChildWorkspace {
     begin: async (touches = {}) => this.#mayBegin(touches),
   };
 
-  async settle(end: TaskEnd, said: string): Promise<readonly string[]> {
+  async settle(end: TaskEnd, answer: string): Promise<readonly string[]> {
     const { claims, plan, isolated } = this.#parts;
     claims.release(plan.task);
     if (!this.#placed) return [];
-    const { notes, files } = await isolated.settle(this.#placed, { end, said, label: plan.label });
+    const { notes, files } = await isolated.settle(this.#placed, { end, answer, label: plan.label });
     this.#changed = files;
     return notes;
   }
@@ -126,20 +126,20 @@ export class ChildWorkspace {
   async #mayBegin(touches: Touches): Promise<string | undefined> {
     if (this.#placed) return undefined;
     const { plan, claims, options, isolated, moved } = this.#parts;
-    const held = claims.take(touches, { task: plan.task, label: plan.label, cwd: options.cwd });
-    if (!held || options.permissions.policy.worktrees.onClaim !== "isolate" || !this.#agent)
-      return held && claimedText(held);
+    const conflict = claims.take(touches, { task: plan.task, label: plan.label, cwd: options.cwd });
+    if (!conflict || options.permissions.policy.worktrees.onClaim !== "isolate" || !this.#agent)
+      return conflict && claimedText(conflict);
     const { world, guard } = this.#agent;
     const placed = await isolated
       .create(plan, { siblings: { family: `${plan.task} moves`, tasks: [plan.task] }, signal: this.#parts.signal })
       .catch((error: Error) => error);
-    if (placed instanceof Error) return `${claimedText(held)} No worktree could be made for you: ${placed.message}`;
+    if (placed instanceof Error) return `${claimedText(conflict)} No worktree could be made for you: ${placed.message}`;
     this.#placed = placed;
     const place = { cwd: this.cwd, roots: [this.cwd, ...this.#directories(placed)] };
     await world.moveTo({ ...place, visible: [placed.repository] });
     guard.moveTo({ ...place, move: placed.tops }, this.policy(guard.policy));
     moved();
-    return `Not done: ${held.path} is being changed by ${held.task} (${held.label}). So that you are not in each other's way:\n${this.notice}\nDo it there.`;
+    return `Not done: ${conflict.path} is being changed by ${conflict.task} (${conflict.label}). So that you are not in each other's way:\n${this.notice}\nDo it there.`;
   }
 }
 
@@ -181,21 +181,21 @@ export type ClaimHolder = { readonly task: string; readonly label: string };
 
 /** Which child writes which file of a shared checkout. A name that ends in a slash is a folder with everything below it. */
 export class FileClaims {
-  readonly #held = new Map<string, ClaimHolder>();
+  readonly #holders = new Map<string, ClaimHolder>();
 
   /** Claims the files that a call writes, all or none. Returns the claim of another child, if there is one. */
   take({ writes = [] }: Touches, { cwd, ...holder }: ClaimHolder & { readonly cwd: string }): FileClaim | undefined {
     const names = writes.map((path) => canonical(resolve(cwd, path)) + (path.endsWith("/") ? "/" : ""));
-    for (const [held, other] of this.#held) {
-      const path = other.task === holder.task ? undefined : names.find((name) => overlap(name, held));
+    for (const [claimedPath, other] of this.#holders) {
+      const path = other.task === holder.task ? undefined : names.find((name) => overlap(name, claimedPath));
       if (path !== undefined) return { ...other, path };
     }
-    for (const path of names) this.#held.set(path, holder);
+    for (const path of names) this.#holders.set(path, holder);
     return undefined;
   }
 
   release(task: string): void {
-    for (const [path, holder] of this.#held) if (holder.task === task) this.#held.delete(path);
+    for (const [path, holder] of this.#holders) if (holder.task === task) this.#holders.delete(path);
   }
 }
 

@@ -117,10 +117,10 @@ export class ChildWorktrees {
   }
 
   /** A child has ended: its work is committed, and merged if the settings say so. */
-  async settle({ task, tops }: ChildWorktree, { end, said, label }: Ending): Promise<SettledWorktree> {
+  async settle({ task, tops }: ChildWorktree, { end, answer, label }: Ending): Promise<SettledWorktree> {
     try {
       const worktrees = await this.open();
-      const work = await worktrees.finish(task, { message: messageOf(said, label), end });
+      const work = await worktrees.finish(task, { message: messageOf(answer, label), end });
       const { files, isRemoved, ignored } = work;
       this.#emit({ type: "worktree_finished", taskId: task, files: files.length, isRemoved });
       if (isRemoved) return { notes: ["it changed nothing; its worktree was removed"], files };
@@ -201,10 +201,10 @@ export class ChildWorktrees {
 /** Children with the same siblings start from one state of the checkout. */
 type Among = { readonly siblings: Siblings; readonly signal: AbortSignal };
 
-type Ending = { readonly end: string; readonly said: string; readonly label: string };
+type Ending = { readonly end: string; readonly answer: string; readonly label: string };
 
 /** The first line is its label, the rest its report. */
-const messageOf = (said: string, label: string): string => `${oneLine(label, 72)}\n\n${said.trim()}\n`;
+const messageOf = (answer: string, label: string): string => `${oneLine(label, 72)}\n\n${answer.trim()}\n`;
 
 const keptText = (task: string, { files, leftOut }: Work): string => {
   const count = `${files.length} ${files.length === 1 ? "file" : "files"}`;

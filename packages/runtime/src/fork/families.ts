@@ -57,8 +57,8 @@ export class ResumedFamilies {
 
   /** Plans the parent's own next request, if it was to follow the family. */
   ofParent(family: string, line: Lineage, { shared, around }: Joining): void {
-    const { asked, askedAt, markers, prefix } = line.state;
-    const isSent = asked !== undefined && asked.byteLength >= shared.byteLength;
+    const { lastSent, askedAt, markers, prefix } = line.state;
+    const isSent = lastSent !== undefined && lastSent.byteLength >= shared.byteLength;
     // A request that was sent and not answered already has the markers.
     const isMarked = markers.some(({ role }) => role === "shared");
     if (isSent || !prefix.startsWith(shared)) return; // its context may have been begun anew since

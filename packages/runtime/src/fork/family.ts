@@ -35,7 +35,7 @@ export type FamilyRequest = {
   /** The parent's line, right after what is shared was entered or after its last answer. */
   readonly parent: LineageState;
   /** The last result, not entered yet, if words must go inside it. */
-  readonly held: ToolResultBlock | undefined;
+  readonly lastResult: ToolResultBlock | undefined;
   /** New user text would drop the thinking before it. */
   readonly insideLastResult: boolean;
   readonly plans: readonly ForkPlan[];
@@ -47,9 +47,9 @@ export type FamilyRequest = {
   readonly now: number;
   /** How many can begin now; others wait in the queue. Default: all. */
   readonly places?: number;
-  /** Whether the provider explains cache misses when it is asked to. */
+  /** Whether the provider explains cache misses on request. */
   readonly diagnoses: boolean;
-  /** More forks of the same bytes may be asked for one by one, and the parent may continue at any moment. So the first one
+  /** More forks of the same bytes may be requested one by one, and the parent may continue at any moment. So the first one
    *  leads as if they were there. */
   readonly mayGrow?: boolean; // default: false
   /** The gate of earlier forks of the same bytes. */
@@ -87,7 +87,7 @@ export const growFamily = (start: FamilyRequest): GrownFamily => {
   // Children live for minutes, whatever their parent pays for.
   const lives = childTtl(facts);
   const plan = planFamily({
-    parent: { sent: parent.asked ?? parent.prefix, markers, measured },
+    parent: { sent: parent.lastSent ?? parent.prefix, markers, measured },
     tail: inherited.tail,
     parentTail: shared ? withoutEnd(inherited.tail) : inherited.tail,
     members: plans.map(contentOf),
@@ -136,10 +136,10 @@ type Inherited = {
   readonly tail: SharedTail;
 };
 
-const inherit = ({ parent, held, insideLastResult, tail }: FamilyRequest): Inherited => {
-  const { prefix, asked, answered } = parent;
+const inherit = ({ parent, lastResult, insideLastResult, tail }: FamilyRequest): Inherited => {
+  const { prefix, lastSent, answered } = parent;
   if (tail.inFlight === "trim") {
-    const base = asked ?? prefix;
+    const base = lastSent ?? prefix;
     if (insideLastResult && endsInResult(base))
       throw new InputError(
         `cannot trim: ${prefix.model} drops earlier thinking when new user text arrives, so the fork would lose the cache from there; keep the turn in flight`,
@@ -147,10 +147,10 @@ const inherit = ({ parent, held, insideLastResult, tail }: FamilyRequest): Inher
     return { base, shared: undefined, tail: fromEnd(parent, shareTail(base)) };
   }
   const base = tail.placeholders === "all" ? (answered ?? prefix) : prefix;
-  const shared = shareTail(asked ?? base, {
-    ...(asked ? { inFlight: base } : {}),
-    insideLastResult: insideLastResult || held !== undefined,
-    results: held && base === prefix ? [held] : [],
+  const shared = shareTail(lastSent ?? base, {
+    ...(lastSent ? { inFlight: base } : {}),
+    insideLastResult: insideLastResult || lastResult !== undefined,
+    results: lastResult && base === prefix ? [lastResult] : [],
   });
   const isSame = shared.prefix.hash === prefix.hash;
   // If every call was answered by the constant, the parent has the same tail after all.
@@ -159,7 +159,7 @@ const inherit = ({ parent, held, insideLastResult, tail }: FamilyRequest): Inher
     return {
       base: isSame ? prefix : base,
       shared: undefined,
-      tail: fromEnd(parent, held && isSame ? { ...whole, held } : whole),
+      tail: fromEnd(parent, lastResult && isSame ? { ...whole, held: lastResult } : whole),
     };
   }
   return { base, shared: growthOf(base, shared), tail: fromEnd(parent, shared) };
@@ -167,9 +167,9 @@ const inherit = ({ parent, held, insideLastResult, tail }: FamilyRequest): Inher
 
 /** Our own lines end in a message that can be continued. If nothing was sent yet, everything is shared, because there is no
  *  cache entry that a child could start from. */
-const fromEnd = ({ asked }: LineageState, tail: SharedTail): SharedTail => {
+const fromEnd = ({ lastSent }: LineageState, tail: SharedTail): SharedTail => {
   const { tip } = tail.prefix;
-  return { ...tail, isOpen: tip?.role === "user", ...(asked || !tip ? {} : { sharedEnd: tip }) };
+  return { ...tail, isOpen: tip?.role === "user", ...(lastSent || !tip ? {} : { sharedEnd: tip }) };
 };
 
 /** The results that all children share and the parent does not, as an entry of their journals. */
@@ -236,12 +236,12 @@ const queueAdvice = ({ plans, places }: FamilyRequest, lifetimeMs: number): read
 
 /** Why the leader can read little or nothing; undefined: it can. */
 const foreseenFor = (
-  { asked, askedAt }: LineageState,
+  { lastSent, askedAt }: LineageState,
   { prefix, cold }: { readonly prefix: FrozenPrefix; readonly cold: boolean },
 ): string | undefined => {
-  if (!asked || askedAt === undefined) return "nothing of the conversation was cached yet, and this fork wrote it";
+  if (!lastSent || askedAt === undefined) return "nothing of the conversation was cached yet, and this fork wrote it";
   if (cold) return "the parent's entry had expired, and this fork wrote it again";
-  return prefix.sentSince(asked).some((json) => json.includes('"type":"image"'))
+  return prefix.sentSince(lastSent).some((json) => json.includes('"type":"image"'))
     ? "the turn under way brought a picture, and with one more of them the provider finds no message again"
     : undefined;
 };
@@ -258,7 +258,7 @@ type Expecting = FamilyPlan["sizes"] & {
 const expectationFor = (expecting: Expecting): Expectation => {
   const { prefix, tail, facts, foreseen, leads, parent, base, until } = expecting;
   const least = facts?.minimumPrefix ?? 0;
-  const sent = parent.asked ?? base;
+  const sent = parent.lastSent ?? base;
   const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, foreseen: why, parent: sent });
   if (leads && foreseen !== undefined) return nothing(foreseen);
   const { unreportedReads: untold, sharesTails = true, pacing } = parent.protocol;

@@ -49,7 +49,7 @@ export class KeepAlive {
     let usedAt = snapshot()?.askedAt ?? 0;
     while (!signal.aborted && isNeeded()) {
       const params = snapshot();
-      if (!params?.asked || params.measured === undefined) return;
+      if (!params?.lastSent || params.measured === undefined) return;
       const decision = decideKeepAlive({
         tokens: params.measured.tokens,
         ttl,
@@ -72,8 +72,8 @@ export class KeepAlive {
   /** False: it did not help, and another one would not either. */
   async #send(params: CacheSafeParams, { reason, signal }: Sending): Promise<boolean> {
     const { client, journal, account, emit, clock } = this.#options;
-    const { protocol, asked, markers, measured, head } = params;
-    if (!asked) return false;
+    const { protocol, lastSent, markers, measured, head } = params;
+    if (!lastSent) return false;
     const facts = modelFacts(head.model);
     const ttls = markers.map(({ ttl }) => ttl);
     const { speed } = head.settings;
@@ -85,8 +85,8 @@ export class KeepAlive {
       const closing = { maxTokens: 0, stream: false };
       const prepared = prepare({
         protocol,
-        prefix: asked,
-        markers: markers.filter(({ at }) => asked.segmentAt(at.index) === at),
+        prefix: lastSent,
+        markers: markers.filter(({ at }) => lastSent.segmentAt(at.index) === at),
         closing,
       });
       const { id, model, stop, usage } = await client().send(prepared, signal, {

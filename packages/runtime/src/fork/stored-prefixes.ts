@@ -56,19 +56,19 @@ export type StoredFamily = {
   readonly reason: string;
   /** Whether there is one now. */
   readonly ready: Promise<boolean>;
-  /** The family has ended. `isHeard`: nobody is left who reads it; else its parent does once more. */
-  readonly over: (isHeard: boolean) => Promise<void>;
+  /** The family has ended. `isFinal`: nobody will read its entry again. Otherwise its parent reads it once more. */
+  readonly over: (isFinal: boolean) => Promise<void>;
 };
 
 /** An entry lives no longer than this without its session. */
 const TTL_SECONDS = 600;
 const TTL_MS = TTL_SECONDS * 1_000;
-/** When it is held for as long again. */
+/** When its lifetime is renewed. */
 const RENEW_MS = TTL_MS * 0.8;
-/** Letting an entry go holds nobody up for longer. */
+/** Removing an entry delays nobody for longer than this. */
 const PATIENCE_MS = 5_000;
 
-/** Where the journal says what is held. */
+/** The journal's slots for stored entries. */
 export const STORED_SLOT = "stored:";
 
 type Kept = {
@@ -114,7 +114,7 @@ export class StoredPrefixes {
     const known = this.#kept.get(plan.hash);
     const kept = known ?? this.#start(plan, { contents, storing, line, reason: decision.reason });
     kept.families += 1;
-    return { reason: decision.reason, ready: kept.ready, over: (isHeard) => this.#leave(kept, isHeard) };
+    return { reason: decision.reason, ready: kept.ready, over: (isFinal) => this.#leave(kept, isFinal) };
   }
 
   /** The same request with an entry's name in place of what stands in it; undefined where none begins it. */
@@ -234,8 +234,8 @@ export class StoredPrefixes {
     }
   }
 
-  /** The parent has read what its tasks have told: entries of families that have ended are let go. Resolves when what
-   *  they cost is on the bill. */
+  /** The parent has read the reports of its tasks, so the entries of families that have ended are removed. Resolves when
+   *  their cost is on the bill. */
   async releaseEnded(): Promise<void> {
     for (const kept of [...this.#kept.values()]) {
       if (kept.families > 0) continue;
@@ -245,17 +245,17 @@ export class StoredPrefixes {
     await Promise.all(this.#leaving);
   }
 
-  /** From the first request that did not find it; those that were under way with it learn the same. */
+  /** Called by the first request that did not find the entry. Requests in flight that name it will fail the same way. */
   #lose(kept: Kept): void {
     if (kept.lostAt !== undefined) return;
     kept.lostAt = this.#options.clock.now();
     this.#journalled(() => this.#note(kept));
   }
 
-  async #leave(kept: Kept, isHeard: boolean): Promise<void> {
+  async #leave(kept: Kept, isFinal: boolean): Promise<void> {
     kept.families -= 1;
     if (kept.families > 0 || this.#kept.get(kept.plan.hash) !== kept) return;
-    if (!isHeard) return kept.end.abort(); // it is held no longer than it is paid for
+    if (!isFinal) return kept.end.abort(); // it is not kept longer than it is paid for
     this.#kept.delete(kept.plan.hash);
     const leaving = this.#letGo(kept).finally(() => this.#leaving.delete(leaving));
     this.#leaving.add(leaving);

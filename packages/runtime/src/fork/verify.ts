@@ -14,7 +14,7 @@ export type Expectation = {
   readonly estimated: number;
   /** Why so little, where that is foreseen: a cold leader, a prefix below the minimum. */
   readonly foreseen?: string;
-  /** Why the provider may have read all of it and not have told, where it may. */
+  /** Why the provider may have read all of it without reporting so, if it may. */
   readonly untold?: string;
   /** What they share may be gone for whoever is sent later than this. */
   readonly until?: number;
@@ -85,7 +85,7 @@ type Why = {
 };
 
 const causeOf = ({ diverged, diagnosed, untold, isLate, isEarly }: Why): string => {
-  if (untold !== undefined) return `nothing was told of what was read: ${untold}`;
+  if (untold !== undefined) return `cache reads were not reported: ${untold}`;
   if (diverged !== undefined) return `the bytes differ from the parent's at ${diverged}`;
   if (isLate) return "it waited for a place longer than the entry lives, and wrote it again";
   if (isEarly) return "it was sent while the provider was still building the parent's entry, which takes seconds there";
@@ -98,12 +98,12 @@ const causeOf = ({ diverged, diagnosed, untold, isLate, isEarly }: Why): string 
 
 type Missed = Extract<EventBody, { readonly type: "fork_cache_missed" }>;
 
-type Held = { readonly event: Missed; readonly emit: (event: EventBody) => void };
+type PendingAlarm = { readonly event: Missed; readonly emit: (event: EventBody) => void };
 
 export class FamilyAlarm {
   /** Members whose first answer nobody has looked at yet. */
   readonly #waiting: Set<string>;
-  #held: Held | undefined;
+  #pendingAlarm: PendingAlarm | undefined;
   #siblings = 0;
   #isRaised = false;
 
@@ -120,16 +120,16 @@ export class FamilyAlarm {
   /** A member has ended, or never began: nobody waits for its answer. */
   memberLeft(taskId: string): void {
     this.#waiting.delete(taskId);
-    if (this.#waiting.size > 0 || !this.#held) return;
-    const { event, emit } = this.#held;
-    this.#held = undefined;
+    if (this.#waiting.size > 0 || !this.#pendingAlarm) return;
+    const { event, emit } = this.#pendingAlarm;
+    this.#pendingAlarm = undefined;
     this.#isRaised = true;
     emit(this.#siblings === 0 ? event : { ...event, siblings: this.#siblings });
   }
 
   #take(event: Missed, emit: (event: EventBody) => void): void {
     if (!event.isWarning) emit(event);
-    else if (!this.#held && !this.#isRaised) this.#held = { event, emit };
+    else if (!this.#pendingAlarm && !this.#isRaised) this.#pendingAlarm = { event, emit };
     else {
       this.#siblings += 1;
       emit({ ...event, isWarning: false });

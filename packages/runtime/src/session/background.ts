@@ -136,9 +136,9 @@ export const composeBackground = (parts: BackgroundParts): Background => {
     await stored.takeOver(state, parent().account);
     for (const task of table.running) {
       // Reported first, and withdrawn by the write that resumes it: a process that dies in between loses nothing.
-      const told = findReportedEnd(task, replayed);
-      await interrupt(task, { table, store, account: parent().account, now, told });
-      if (told) continue;
+      const reportedEnd = findReportedEnd(task, replayed);
+      await interrupt(task, { table, store, account: parent().account, now, reportedEnd });
+      if (reportedEnd) continue;
       if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined) continue;
       const problem = await host.resume(task.id);
       if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
@@ -193,7 +193,7 @@ type Interrupting = {
   readonly account: Account;
   readonly now: number;
   /** What its parent was told about its end, if only the line with that end is lost. */
-  readonly told: Notification | undefined;
+  readonly reportedEnd: Notification | undefined;
 };
 
 /** For a command or another call, which has no journal. */
@@ -204,20 +204,20 @@ type LeftBehind = Pick<TaskResult, "text" | "turns" | "usage" | "usd">;
 /** What an interrupted task had done. */
 const readLeftBehind = async (store: SessionStore, session: string): Promise<LeftBehind> => {
   const { replayed } = await readSession(store, session);
-  const said = replayed.messages
+  const texts = replayed.messages
     .slice(replayed.inherited?.messages.length ?? 0)
     .flatMap(({ role, content }) =>
       role === "assistant" ? content.flatMap((block) => (block.type === "text" ? [block.text] : [])) : [],
     );
   const { turns, usage, usd } = replayed;
   const begun = `It had made ${turns} ${turns === 1 ? "turn" : "turns"}; its entries are in session ${session}.`;
-  const text = said.length === 0 ? begun : `${begun} What it had said:\n${said.at(-1)}`;
+  const text = texts.length === 0 ? begun : `${begun} What it had said:\n${texts.at(-1)}`;
   return { text, turns, usage, usd };
 };
 
 /** Reports it with what it had done and spent; its journal holds the rest. */
 const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> => {
-  const { table, store, account, now, told } = interrupting;
+  const { table, store, account, now, reportedEnd } = interrupting;
   const nothing = { turns: 0, usage: noUsage, usd: 0 };
   const left: LeftBehind =
     task.session === undefined
@@ -231,12 +231,15 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
   const usage = task.spent ? subtractUsage(left.usage, task.spent.usage) : left.usage;
   const usd = Math.max(0, left.usd - (task.spent?.usd ?? 0));
   const copy = parsePlan(task.plan)?.isolation ? ` What it changed is on branch prefork/${task.id}.` : "";
-  const heard = { summary: told?.summary ?? "interrupted", end: told?.status ?? "interrupted" } as const;
-  const text = told
-    ? (told.result ?? "")
+  const outcome = {
+    summary: reportedEnd?.summary ?? "interrupted",
+    end: reportedEnd?.status ?? "interrupted",
+  } as const;
+  const text = reportedEnd
+    ? (reportedEnd.result ?? "")
     : `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}${copy}`;
-  const result = { summary: heard.summary, text, usage, usd, turns, toolUses: 0, ms: told?.usage?.ms ?? 0 };
-  table.step(task.id, { type: "ended", end: heard.end, at: now, result }, { notify: !told });
+  const result = { summary: outcome.summary, text, usage, usd, turns, toolUses: 0, ms: reportedEnd?.usage?.ms ?? 0 };
+  table.step(task.id, { type: "ended", end: outcome.end, at: now, result }, { notify: !reportedEnd });
   account.settle({ usd: 0, tokens: 0 }, { usage, usd });
 };
 

@@ -40,8 +40,8 @@ export const createControl = (session: SessionActions, parts: ControlParts): Ses
     steer: async (text, taskId) => {
       if (text.trim() === "") throw new InputError("the message is empty");
       if (taskId !== undefined) {
-        const { text: said, isError } = await taskTools.send(taskId, text, "user");
-        if (isError) throw new InputError(said);
+        const { text: reason, isError } = await taskTools.send(taskId, text, "user");
+        if (isError) throw new InputError(reason);
         return;
       }
       if (!running()) throw new InputError("nothing is running that could be steered; send a prompt instead");

@@ -23,7 +23,7 @@ export type EndingReader = EventReader & { readonly end: (outcome?: Promise<unkn
 export type ReaderOptions = {
   readonly isLast?: (event: RuntimeEvent) => boolean; // default: none is
   /** Is what happens now meant for this reader? Default: yes. */
-  readonly isHeard?: () => boolean;
+  readonly accepts?: () => boolean;
 };
 
 type Waiter = (result: IteratorResult<RuntimeEvent> | Promise<IteratorResult<RuntimeEvent>>) => void;
@@ -38,14 +38,14 @@ class Reader implements EndingReader {
   #isDone = false;
   #outcome: Promise<unknown> | undefined;
 
-  constructor(leave: (reader: Reader) => void, { isLast = () => false, isHeard = () => true }: ReaderOptions) {
+  constructor(leave: (reader: Reader) => void, { isLast = () => false, accepts = () => true }: ReaderOptions) {
     this.#leave = leave;
-    this.#reading = { isLast, isHeard };
+    this.#reading = { isLast, accepts };
   }
 
   give(event: RuntimeEvent): void {
-    const { isLast, isHeard } = this.#reading;
-    if (this.#isDone || !isHeard()) return;
+    const { isLast, accepts } = this.#reading;
+    if (this.#isDone || !accepts()) return;
     const waiter = this.#waiters.shift();
     if (waiter) waiter({ value: event, done: false });
     else if (event.level !== "debug" || this.#waiting.length < MOST_WAITING) this.#waiting.push(event);

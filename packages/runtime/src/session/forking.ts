@@ -35,7 +35,7 @@ type Numbers = Readonly<Record<string, number | undefined>>;
 const least = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 
-const said = (values: Readonly<Record<string, unknown>>): object =>
+const withoutUndefined = (values: Readonly<Record<string, unknown>>): object =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 /** Combines the settings with what the program says. */
@@ -51,12 +51,12 @@ export const mergeForkRules = (rules: ForkRules, given: ForkingOptions): Forking
   };
   const all: Numbers = { usd: least(rules.maxFamilyBudgetUsd, given.family?.usd) };
   return {
-    ...said({ inFlight, placeholders, keepAlive, wake, interrupted, autoBackgroundMs }),
+    ...withoutUndefined({ inFlight, placeholders, keepAlive, wake, interrupted, autoBackgroundMs }),
     ...given,
-    ...said(counts),
+    ...withoutUndefined(counts),
     isExplicit: rules.explicit === true || given.isExplicit === true,
-    fork: { ...given.fork, ...said(each) },
-    family: { ...given.family, ...said(all) },
+    fork: { ...given.fork, ...withoutUndefined(each) },
+    family: { ...given.family, ...withoutUndefined(all) },
   };
 };
 

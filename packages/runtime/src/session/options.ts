@@ -122,7 +122,7 @@ export const resolveOptions = (options: SessionOptions): ResolvedOptions => {
   return {
     ...options,
     forks: off ? "off" : "on",
-    forking: mergeForkRules(rules, { ...said(switches.autoBackgroundMs), ...options.forking }),
+    forking: mergeForkRules(rules, { ...backgroundOption(switches.autoBackgroundMs), ...options.forking }),
     notices: switches.notices,
     querySource: options.querySource ?? "sdk",
     ...(rules.atOnce === undefined ? {} : { mostTasks: Math.min(options.mostTasks ?? rules.atOnce, rules.atOnce) }),
@@ -155,7 +155,7 @@ const steady = (clock: Clock | undefined): Clock =>
     ? { ...clock, now: steadyNow({ wall: clock.now, ticks: () => 0 }) }
     : { now: steadyNow({ wall: Date.now, ticks: () => performance.now() }) };
 
-const said = (autoBackgroundMs: number | undefined): ForkingOptions =>
+const backgroundOption = (autoBackgroundMs: number | undefined): ForkingOptions =>
   autoBackgroundMs === undefined ? {} : { autoBackgroundMs };
 
 const checkLimits = ({ limits = {}, forking = {}, mostTasks }: SessionOptions): void => {

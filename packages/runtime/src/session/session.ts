@@ -124,7 +124,7 @@ export class Session implements AsyncDisposable {
     void before?.then(() => {
       isOwn = true;
     });
-    const events = this.#parts.hub.read({ isLast: endsExchange, isHeard: () => isOwn });
+    const events = this.#parts.hub.read({ isLast: endsExchange, accepts: () => isOwn });
     const stop = new AbortController();
     const result = this.#alone(async (done) => {
       await before;
@@ -337,8 +337,8 @@ export class Session implements AsyncDisposable {
       };
       const next = await runExchange({ ...run, limits }, signal);
       const reason = next.end === "max-turns" ? `the limit of ${maxTurns} turns is reached` : next.reason;
-      const said = next.text === "" ? result.text : next.text;
-      result = { ...next, reason, text: said, turns: result.turns + next.turns };
+      const lastText = next.text === "" ? result.text : next.text;
+      result = { ...next, reason, text: lastText, turns: result.turns + next.turns };
     }
     if (!signal.aborted) return result;
     // After an interrupt nothing continues unnoticed, except what a program started by itself.
@@ -353,12 +353,12 @@ export class Session implements AsyncDisposable {
   async #mustGoOn(signal: AbortSignal): Promise<boolean> {
     const { host, keepAlive } = this.#parts;
     const waiting = new AbortController();
-    const held = keepAlive?.keepWarm(AbortSignal.any([waiting.signal, signal]));
+    const keepingWarm = keepAlive?.keepWarm(AbortSignal.any([waiting.signal, signal]));
     try {
       return await host.waitForNotices(signal);
     } finally {
       waiting.abort();
-      await held;
+      await keepingWarm;
     }
   }
 

@@ -150,7 +150,7 @@ test("a snapshot holds model, tools, system, settings, messages and the longest 
       tools: snapshot.head.tools.map(({ name }) => name),
       system: snapshot.head.system.map(({ text }) => text),
       settings: snapshot.head.settings,
-      messages: snapshot.asked?.messages,
+      messages: snapshot.lastSent?.messages,
       maxTokens: snapshot.maxTokens,
     },
     {

@@ -73,7 +73,7 @@ test("where a provider tells nothing of what it read there is no alarm, unless t
   assert.deepEqual(
     [told, differs].map((miss) => [miss?.isWarning, miss?.cause]),
     [
-      [false, "nothing was told of what was read: this endpoint counts no reads"],
+      [false, "cache reads were not reported: this endpoint counts no reads"],
       [true, "the bytes differ from the parent's at messages[0].content[0].text"],
     ],
   );

@@ -116,7 +116,10 @@ test("the events of an exchange are read once, from the first on, also when it i
   for await (const event of session.events()) if (event.type === "exchange_ended") break;
   const { events } = await followed(late);
   assert.deepEqual([events[0]?.type, endOf(events)], ["session_opened", "done: end"]);
-  await assert.rejects(followed(late), { name: "InputError", message: "the events of an exchange can be read only once" });
+  await assert.rejects(followed(late), {
+    name: "InputError",
+    message: "the events of an exchange can be read only once",
+  });
   const taken = session.prompt("again");
   await taken.result();
   await assert.rejects(followed(taken), {

@@ -75,7 +75,10 @@ test("one prompts at a time; others may steer what runs, and stop it", async () 
   });
   await using session = await ground.open();
   const [one, other] = [session.control(), session.control()];
-  await assert.rejects(other.steer("hello"), { name: "InputError", message: /^nothing is running that could be steered/ });
+  await assert.rejects(other.steer("hello"), {
+    name: "InputError",
+    message: /^nothing is running that could be steered/,
+  });
   const prompted = one.prompt("work");
   await assert.rejects(other.prompt("mine"), { name: "InputError", message: /^an exchange is running/ });
   await other.steer("look at <note>that</note> too");
