@@ -1,5 +1,5 @@
 /** Child processes that take one order at a time and report on it.
- *  Invariant: a child ends with its owner's scope, by its own id; a child that fails or stays silent is an error with
+ *  Invariant: a child is killed with its owner's scope, by its own id; a child that fails or stays silent is an error with
  *  its name, never an endless wait.
  *  Elsewhere: what the children do (wire/). */
 
@@ -13,8 +13,8 @@ export type Child<TOrder extends object, TReport> = AsyncDisposable & {
 };
 
 const PATIENCE_MS = 180_000;
-/** V8's own limit follows the machine's memory; a comparison must not end at another place on every machine. */
-const MOST_HEAP_MB = 4_096;
+/** V8's own limit depends on the machine's memory; a comparison must not fail at a different point on every machine. */
+const MAX_HEAP_MB = 4_096;
 
 /** Starts a script and waits for its first report. */
 export const startChild = async <TOrder extends object, TReport>(
@@ -22,7 +22,7 @@ export const startChild = async <TOrder extends object, TReport>(
   parameters: readonly string[] = [],
 ): Promise<Child<TOrder, TReport>> => {
   const child = fork(fileURLToPath(script), parameters, {
-    execArgv: [...process.execArgv, `--max-old-space-size=${MOST_HEAP_MB}`],
+    execArgv: [...process.execArgv, `--max-old-space-size=${MAX_HEAP_MB}`],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const name = [script.pathname.split("/").at(-1), ...parameters.slice(0, 1)].join(" ");

@@ -22,12 +22,12 @@ type Benchmark = {
 
 const benchmarks: Readonly<Record<string, Benchmark>> = {
   wire: { about: "building, sending and holding open the forks of a long parent", measure: measureWire },
-  guard: { about: "judging bash commands: verdicts a second, the slowest one, start-up", measure: measureGuard },
+  guard: { about: "judging bash commands: verdicts per second, the slowest one, start-up", measure: measureGuard },
   fork: { about: "forks through a whole session: CPU, time to the wire, memory, disk", measure: measureFork },
-  proxy: { about: "standing between an agent and its provider: time, CPU, memory", measure: measureProxy },
-  loop: { about: "a turn of a long session beside two other libraries: CPU, memory", measure: measureLoop },
+  proxy: { about: "forwarding between an agent and its provider: time, CPU, memory", measure: measureProxy },
+  loop: { about: "a turn of a long session compared with two other libraries: CPU, memory", measure: measureLoop },
   files: { about: "how many of our files one prompt executes", measure: measureFiles },
-  worktree: { about: "copies of a checkout beside plain git and clones: time, CPU, disk", measure: measureWorktree },
+  worktree: { about: "worktrees compared with plain git and clones: time, CPU, disk", measure: measureWorktree },
 };
 
 const usage = (): string =>
@@ -41,7 +41,7 @@ const usage = (): string =>
 const run = async (names: readonly string[], options: { readonly quick: boolean; readonly json: boolean }) => {
   const { quick, json } = options;
   const extent = { rounds: quick ? 5 : 40, streams: quick ? 100 : 1_000, collect: garbageCollector() };
-  setTimeout(giveUp, MOST_MS).unref();
+  setTimeout(giveUp, MAX_MS).unref();
   const report = (step: string): void => void process.stderr.write(`… ${step}\n`);
   const [before, started] = [surroundings(), performance.now()];
   const findings: Finding[] = [];
@@ -56,17 +56,17 @@ const run = async (names: readonly string[], options: { readonly quick: boolean;
     console.log(renderFindings(rows, process.stdout.isTTY === true));
     console.log(`\nNode ${node}, ${cores} × ${processor}; ${seconds.toFixed(0)} s`);
     console.log(`load ${figureText(before.load)} before, ${figureText(after.load)} after`);
-    console.log(missed === 0 ? "every limit is kept" : `${missed} limit${missed === 1 ? "" : "s"} missed`);
+    console.log(missed === 0 ? "every limit is met" : `${missed} limit${missed === 1 ? "" : "s"} missed`);
     if (quick) console.log("a quick run: its counts are too small, so missed limits do not count");
   }
   return missed === 0 || quick ? 0 : 1;
 };
 
-const MOST_MS = 900_000;
+const MAX_MS = 900_000;
 
-/** Children end when their parent does. */
+/** Child processes exit with their parent. */
 const giveUp = (): never => {
-  console.error(`the benchmark failed: no result within ${MOST_MS / 1_000} s`);
+  console.error(`the benchmark failed: no result within ${MAX_MS / 1_000} s`);
   process.exit(1);
 };
 

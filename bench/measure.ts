@@ -1,14 +1,14 @@
 /** How a figure is measured: CPU time of this process, alternating subjects, medians over rounds.
  *  Invariant: every subject of a comparison runs in every round, each round starts with another one, and no subject pays
  *  for the garbage of the one before it.
- *  Elsewhere: the subjects (wire/), what the figures are held against (table.ts). */
+ *  Elsewhere: the subjects (wire/), what the figures are compared with (table.ts). */
 
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** Microseconds of CPU, system calls and helper threads included: unlike time on the wall, it does not grow when other
+/** Microseconds of CPU, including system calls and helper threads: unlike wall-clock time, it does not grow when other
  *  processes want the same core. */
 export const cpuMicros = (): number => {
   const { user, system } = process.cpuUsage();
@@ -22,8 +22,8 @@ export const cpuPerUnit = (units: number, work: () => void): number => {
   return (cpuMicros() - before) / units;
 };
 
-/** V8's own collector; the flag may be set late, so no reader has to know a command line for it. Waits until the
- *  collector's helper threads have rested too: their CPU counts as ours. */
+/** Runs V8's garbage collector; its flag can be set at run time, so no special command line is needed. Waits until the
+ *  collector's helper threads are idle too, because their CPU counts as ours. */
 export const garbageCollector = (): (() => Promise<void>) => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
@@ -42,7 +42,7 @@ export const median = (values: readonly number[]): number => {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 };
 
-/** How much a run may take: `--quick` has less of everything. */
+/** The size of a run: `--quick` has less of everything. */
 export type Extent = {
   readonly rounds: number;
   readonly streams: number;
@@ -71,7 +71,7 @@ export type Surroundings = {
   readonly node: string;
   readonly processor: string;
   readonly cores: number;
-  /** Processes that wanted a core over the last minute: above `cores`, figures lean towards noise. */
+  /** Processes that wanted a core over the last minute: above `cores`, figures get noisy. */
   readonly load: number;
 };
 
@@ -85,7 +85,7 @@ export const surroundings = (): Surroundings => ({
 /** Descriptors that a process needs besides those it is measured with. */
 const SPARE = 64;
 
-/** Fails before anything is measured where a process may not open so many files at once. */
+/** Fails before anything is measured if a process may not open this many files at once. */
 export const mustAllowOpenFiles = (count: number): void => {
   const report = process.report.getReport() as {
     readonly userLimits?: { readonly open_files?: { soft: number | string } };

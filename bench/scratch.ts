@@ -1,4 +1,4 @@
-/** A folder for what a run leaves on the disk, removed with its owner's scope.
+/** A folder for the files of a run, removed with its owner's scope.
  *  Elsewhere: who needs one (fork/). */
 
 import { mkdtemp, rm } from "node:fs/promises";

@@ -5,7 +5,7 @@
 export type Unit = "µs" | "ms" | "KiB" | "MiB" | "streams" | "forks" | "handles" | "files" | "verdicts/s";
 export type Amount = { readonly value: number; readonly unit: Unit };
 
-/** What DESIGN promises, of our own figure or of its ratio to the other one. */
+/** What the design promises, for our own figure or for its ratio to the other one. */
 export type Limit = { readonly of: "ratio" | "ours"; readonly is: "at most" | "at least"; readonly value: number };
 
 export type Finding = {
@@ -20,7 +20,7 @@ export type Judged = Finding & { readonly ratio?: number; readonly ok?: boolean 
 
 export const judge = (finding: Finding): Judged => {
   const { ours, against, limit } = finding;
-  // A growth can be lost in noise; a ratio to nothing would say less than no ratio.
+  // Growth can be lost in noise; a ratio to zero would say less than no ratio.
   const ratio = against && against.amount.value > 0 ? ours.value / against.amount.value : undefined;
   const judged = limit?.of === "ratio" ? ratio : ours.value;
   const beside = ratio === undefined ? {} : { ratio };
@@ -29,7 +29,7 @@ export const judge = (finding: Finding): Judged => {
   return { ...finding, ...beside, ok };
 };
 
-/** Three digits that mean something, and no more. */
+/** Three significant digits. */
 export const figureText = (value: number): string => {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
   if (Math.abs(value) >= 10) return value.toFixed(1);

@@ -21,7 +21,7 @@ const parameters = process.argv.slice(2);
 const update = parameters.includes("--update-api");
 const chosen = parameters.filter((parameter) => parameter !== "--update-api");
 
-/** The slow ones, which are other processes, start first; ours run while those work. */
+/** The slow checks, which run in other processes, start first; ours run in the meantime. */
 const checks: Readonly<Record<string, Check>> = {
   format: () => checkFormatAndLint(root),
   types: () => checkTypes(root),

@@ -14,7 +14,7 @@ type Fuzz = (options: {
   readonly seed: number;
   readonly inputs: number;
   readonly seconds: number;
-  readonly told: (line: string) => void;
+  readonly report: (line: string) => void;
 }) => Promise<{ readonly findings: readonly string[]; readonly summary: readonly string[] }>;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -47,8 +47,8 @@ const main = async (): Promise<number> => {
     return 2;
   }
   const [seed = 1, inputs = 1, seconds = 1] = numbers;
-  const told = (line: string): void => void process.stderr.write(`… ${line}\n`);
-  const { findings, summary } = await fuzz({ seed, inputs, seconds, told });
+  const report = (line: string): void => void process.stderr.write(`… ${line}\n`);
+  const { findings, summary } = await fuzz({ seed, inputs, seconds, report });
   for (const line of [`seed ${seed}`, ...summary]) console.log(line);
   for (const finding of findings) console.log(`FOUND ${finding}`);
   console.log(findings.length === 0 ? "nothing found" : `${findings.length} found`);

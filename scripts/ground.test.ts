@@ -37,7 +37,7 @@ function makeFolder(files: Readonly<Record<string, string>>, copied: readonly st
 }
 
 function runNode(cwd: string, parameters: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<End> {
-  // A runner inside a test refuses to run; compiled code goes where the program puts it.
+  // A test runner refuses to run inside a test; the program chooses where compiled code goes.
   const { NODE_TEST_CONTEXT: _, NODE_COMPILE_CACHE: __, NODE_DISABLE_COMPILE_CACHE: ___, ...inherited } = process.env;
   const child = spawn(process.execPath, parameters, { cwd, env: { ...inherited, ...env } });
   const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
@@ -51,7 +51,7 @@ function runNode(cwd: string, parameters: readonly string[], env: Readonly<Recor
   });
 }
 
-/** Writes what npm writes, and a line for each time it was asked; `then` is what it does besides. */
+/** Writes what npm writes, and one character per call; `then` is additional code. */
 const fakeNpm = (then = ""): string => `
 const fs = require("node:fs");
 fs.appendFileSync("asked.txt", "x");
@@ -174,7 +174,7 @@ const RUNNER: readonly string[] = [
   ...["tools.ts", "source.ts"].map((name) => `scripts/checks/${name}`),
 ];
 
-/** As a package's tests declare what they depend on; spelled so that this file itself does not. */
+/** Declares a dependency as a package's tests do; written so that this file itself declares none. */
 const RIPGREP = JSON.stringify("@vscode/ripgrep");
 const DECLARING = `
 import { test } from "node:test";
@@ -264,7 +264,10 @@ test("a test run whose files cannot be bundled runs the sources, and the faulty 
   symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
   const { code, stdout } = await runNode(folder.path, ["scripts/test.ts"]);
   assert.deepEqual([code, stdout.trimEnd().split("\n").at(-1)], [1, "1 passed, 1 failed"]);
-  assert.match(stdout, /^runs the sources, slower: they cannot be bundled: .*Could not resolve "\.\/nowhere\.ts"/m);
+  assert.match(
+    stdout,
+    /^running the sources, which is slower, because they cannot be bundled: .*Could not resolve "\.\/nowhere\.ts"/m,
+  );
 });
 
 test("an error that nobody awaits fails its file, and is shown", async () => {

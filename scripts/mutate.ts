@@ -38,7 +38,8 @@ type Result = Job & { readonly outcome: Outcome };
 const root = fileURLToPath(new URL("..", import.meta.url));
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** The same number from every module, so that a large one does not hide a small one; what one lacks the next gives. */
+/** Takes the same number from every module, so that a large one does not hide a small one. If a module has too few, the
+ *  next one gives more. */
 function chooseJobs(names: readonly string[], { seed, count }: { seed: number; count: number }): readonly Job[] {
   const pools = names
     .map((module) => {
@@ -55,7 +56,7 @@ function chooseJobs(names: readonly string[], { seed, count }: { seed: number; c
   return jobs;
 }
 
-/** Every copy takes the next item as soon as it is free. */
+/** Each copy of the repository takes the next item as soon as it is free. */
 async function inCopies<Item>(copies: readonly string[], items: readonly Item[], work: Work<Item>): Promise<void> {
   const waiting = [...items];
   const run = async (copy: string): Promise<void> => {
@@ -146,7 +147,7 @@ function showResults(results: readonly Result[], { planned, names, seconds }: Cl
   return share >= KILLED_SHARE && unexplained === 0 && results.length === planned ? 0 : 1;
 }
 
-// A process group of its own does not hear of our end, and a fault may have it running for ever.
+// A separate process group is not notified when we exit, and a mutant may make it run forever.
 for (const [signal, code] of [
   ["SIGINT", 130],
   ["SIGTERM", 143],

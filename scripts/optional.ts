@@ -8,7 +8,7 @@ import { resolve } from "node:path";
 import { styleText } from "node:util";
 import type { FileResult } from "./report.ts";
 
-/** Where each of them would be. */
+/** Where each program would be installed. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     ["bwrap", "rg", "jq", "tree"].map((name) => [
@@ -24,16 +24,16 @@ export const OPTIONAL: readonly string[] = Object.keys(PLACES);
 export const placeOf = (root: string, name: string): string | undefined =>
   PLACES[name]?.find((place) => existsSync(resolve(root, place)));
 
-/** Examples declare nothing; in these a session runs commands. */
+/** Examples declare nothing; in these, a session runs commands. */
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "examples/06-tools.ts": ["bwrap"],
   "examples/10-forks.ts": ["bwrap"],
 };
 
-/** A file of tests, run plainly or with one program hidden. */
+/** A test file, run as usual or with one program hidden. */
 export type Job = { readonly path: string; readonly hides?: string };
 
-/** Every file once, and once more for each program that is here and that its tests name. */
+/** Every file once, and once more for each installed program that its tests name. */
 export const jobsFor = (root: string, files: readonly string[]): readonly Job[] => {
   const found = OPTIONAL.filter((name) => placeOf(root, name) !== undefined);
   return files.flatMap((path): readonly Job[] => {
@@ -44,7 +44,7 @@ export const jobsFor = (root: string, files: readonly string[]): readonly Job[] 
   });
 };
 
-/** Skips that a hidden program is meant to cause are no gap in the run. */
+/** Removes the skips that a hidden program is meant to cause: they are no gap in the run. */
 export const withoutMeantSkips = (files: readonly FileResult[]): readonly FileResult[] =>
   files.map((file) => ({
     ...file,
@@ -53,11 +53,11 @@ export const withoutMeantSkips = (files: readonly FileResult[]): readonly FileRe
 
 const NONE = Symbol("nothing is hidden");
 
-/** The program for whose absence a test was skipped. */
+/** The missing program that caused a test to be skipped. */
 const neededBy = (outcome: FileResult["tests"][number]["outcome"]): string | undefined =>
   outcome.kind === "skipped" ? /^needs (\S+):/.exec(outcome.reason)?.[1] : undefined;
 
-/** One line a program, and below it each test that it decided. */
+/** One line per program, and below it each test that depended on it. */
 export const optionalLines = (root: string, files: readonly FileResult[]): readonly string[] => {
   const tests = files.flatMap(({ path, hides, tests }) => tests.map((test) => ({ path, hides, ...test })));
   return OPTIONAL.flatMap((name) => {

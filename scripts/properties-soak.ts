@@ -1,5 +1,5 @@
 /** The long form of every property: the test files that draw values, run again with seeds that `npm test` does not use.
- *  Invariant: bounded in rounds; a failure is told with the seed that shows it again.
+ *  Invariant: bounded in rounds; a failure is reported with the seed that reproduces it.
  *  Elsewhere: the seed of `npm test` (test-bundle.ts). */
 
 import { spawnSync } from "node:child_process";
@@ -32,7 +32,7 @@ export function propertiesSoak(root: string): Result {
     });
     if (status === 0) continue;
     console.log(stdout);
-    broken.push(`show it again: PREFORK_PROPERTY_SEED=${seed} npm test`);
+    broken.push(`reproduce with: PREFORK_PROPERTY_SEED=${seed} npm test`);
   }
   return { files: files.length, rounds: ROUNDS, broken };
 }

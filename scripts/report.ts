@@ -1,4 +1,4 @@
-/** What a run of tests looks like: a line a test, file by file; then what was skipped, the failures in full, the count.
+/** Prints a test run: one line per test, file by file; then skipped tests, full failures and the count.
  *  Invariant: every test counts once; a parent that failed only through its children is not counted beside them.
  *  Elsewhere: finding and running the files (test.ts). */
 
@@ -29,7 +29,7 @@ export type FileResult = {
   readonly tests: readonly TestResult[];
   /** From the start of its process to its end; where it shares one, from its first test to its last. */
   readonly ms: number;
-  /** What the file printed, shown only beside a failure. */
+  /** What the file printed; shown only with a failure. */
   readonly printed: string;
 };
 
@@ -54,7 +54,7 @@ type TestFile = {
   readonly path: string;
   readonly root: string;
   readonly hides?: string;
-  /** Names the sources in a stack. */
+  /** Replaces bundles with their sources in a stack trace. */
   readonly toSources: (stack: string) => string;
 };
 
@@ -65,8 +65,8 @@ type SharedProcess = {
   readonly toSources: (stack: string) => string;
 };
 
-/** One result a file; or, when the process failed as a whole or a file had no test, only why: then nobody can say whose
- *  fault it is before each file has run alone. */
+/** One result per file. If the process failed as a whole, or a file had no test, only the reason: which file caused it is
+ *  unknown until each has run alone. */
 export async function collectShared(
   events: Events,
   { program, paths, toSources }: SharedProcess,
@@ -95,7 +95,7 @@ export async function collect(events: Events, file: TestFile): Promise<FileResul
   const begun = performance.now();
   for await (const event of events) {
     if (event.type === "test:stdout" || event.type === "test:stderr") printed += event.data.message;
-    // The runner's own words, for instance of an error that belongs to no test.
+    // The runner's own messages, for example an error that belongs to no test.
     if (event.type === "test:diagnostic") printed += `${event.data.message}\n`;
     if (event.type === "test:start") names.splice(event.data.nesting, names.length, event.data.name);
     if (event.type !== "test:pass" && event.type !== "test:fail") continue;
@@ -155,7 +155,7 @@ const marks = {
   failed: styleText("red", "✖"),
 };
 
-/** Its path, and what was hidden from it. */
+/** The file's path, and the program that was hidden from it. */
 const titleOf = ({ path, hides }: FileResult): string => (hides === undefined ? path : `${path} without ${hides}`);
 
 export function showFile(file: FileResult): void {
@@ -166,7 +166,7 @@ export function showFile(file: FileResult): void {
   }
 }
 
-/** Prints what deserves a second look and the closing count, and says whether the run was good. */
+/** Prints what needs attention and the final count, and returns whether the run succeeded. */
 export function showClosing(files: readonly FileResult[]): boolean {
   const results = files.flatMap((file) => file.tests.map((test) => ({ file, ...test })));
   const skipped = results.flatMap(({ file, name, outcome }) =>

@@ -10,15 +10,15 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Metafile } from "esbuild";
 
-/** The longest groups end soon enough to be spread over the cores. */
-const MOST = 8;
+/** Small enough that even the longest groups can be spread over the cores. */
+const MAX_FILES = 8;
 
-/** Facts that no file changes. */
+/** Properties of `process` that no file changes. */
 const CONSTANTS = ["arch", "argv", "env", "execArgv", "execPath", "getuid", "pid", "platform", "version", "versions"];
 
 const TOUCHES_PROCESS = [
   new RegExp(String.raw`(?<![-\w])process\.(?!(?:${CONSTANTS.join("|")})\b)`),
-  /\bprocess\b(?!\.)(?=\s*[[,;)\]}])/, // handed on, taken apart or indexed
+  /\bprocess\b(?!\.)(?=\s*[[,;)\]}])/, // passed on, destructured or indexed
   /\bprocess\.env(?:\.\w+|\[[^\]]*\])?\s*(?:=(?!=)|\?\?=|\|\|=)/,
   /\bdelete\s+process\b|\b(?:assign|defineProperty)\(\s*process\b/,
   /\bglobalThis\b|\bsyncBuiltinESMExports\b/,
@@ -27,10 +27,10 @@ const TOUCHES_PROCESS = [
   /import \{[^}]*\b(?:after|afterEach|before|beforeEach|mock|run)\b[^}]*\} from "node:test"/,
 ];
 
-/** Whether this text leaves the process that runs it as it is. */
+/** True if this source leaves the process that runs it unchanged. */
 export const leavesProcessAlone = (text: string): boolean => !TOUCHES_PROCESS.some((pattern) => pattern.test(text));
 
-/** The files (paths below `root`) that may share a process, by what the bundler read of each. */
+/** The files (paths below `root`) that may share a process, according to the inputs that the bundler read for each. */
 export const filesThatShare = (root: string, inputs: Metafile["inputs"]): ReadonlySet<string> => {
   const judged = new Map<string, boolean>();
   const isQuiet = (path: string): boolean => {
@@ -57,14 +57,16 @@ export const groupsOf = (jobs: readonly Job[], shared: ReadonlySet<string>): rea
   const mayShare = ({ path, hides }: Job): boolean => hides === undefined && shared.has(path);
   const groups = Map.groupBy(jobs.filter(mayShare), packageOf);
   const inParts = (group: readonly Job[]): readonly (readonly Job[])[] =>
-    Array.from({ length: Math.ceil(group.length / MOST) }, (_, at) => group.slice(at * MOST, (at + 1) * MOST));
+    Array.from({ length: Math.ceil(group.length / MAX_FILES) }, (_, at) =>
+      group.slice(at * MAX_FILES, (at + 1) * MAX_FILES),
+    );
   return [...[...groups.values()].flatMap(inParts), ...jobs.filter((job) => !mayShare(job)).map((job) => [job])];
 };
 
-/** The name of the empty test that stands before those of a file. */
+/** The name of the empty test that precedes the tests of a file. */
 export const beginningOf = (path: string): string => `begins: ${path}`;
 
-/** A program that runs the tests of several files, and says before each whose they are. */
+/** A program that runs the tests of several files, and announces each file before its tests. */
 export const programFor = (root: string, paths: readonly string[]): string =>
   [
     'import { test } from "node:test";',

@@ -1,5 +1,5 @@
 /** `npm run soak -- <name>`: the long form of a test that `npm test` runs with a small count.
- *  Invariant: bounded in count; exit code 0 when everything held, 1 with what did not, 2 for a wrong call.
+ *  Invariant: bounded in count; exit code 0 if everything held, 1 with what did not, 2 for a usage error.
  *  Elsewhere: the short forms (packages/<package>/test). */
 
 import { spawnSync } from "node:child_process";
@@ -10,7 +10,7 @@ type Soak = () => Promise<{ readonly held: boolean; readonly summary: string }>;
 const at = (path: string): string => pathToFileURL(fileURLToPath(new URL(`../${path}`, import.meta.url))).href;
 
 const soaks: Readonly<Record<string, Soak>> = {
-  /** Folders and files swapped for links while they are written through, by another process. */
+  /** Another process swaps folders and files for links while they are being written. */
   paths: async () => {
     const { SOAK_TRIES, swapSoak } = await import(at("packages/guard/test/files/swap-soak.ts"));
     const result = await swapSoak(SOAK_TRIES);
@@ -22,39 +22,39 @@ const soaks: Readonly<Record<string, Soak>> = {
     const result = await crashSoak(soakMoments);
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
-  /** Sessions with hundreds of tasks, killed at random moments, and a small family cut off at every moment. */
+  /** Sessions with hundreds of tasks, killed at random moments, and a small family interrupted at every step. */
   tasks: async () => {
     const { tasksSoak } = await import(at("packages/runtime/test/tasks/tasks-soak.ts"));
     const result = await tasksSoak();
     const held = result.wild.broken.length === 0 && result.moments.broken.length === 0;
     return { held, summary: JSON.stringify(result) };
   },
-  /** Families of forks in every constellation: their bytes, their reads and their bill. */
+  /** Families of forks in every combination: their bytes, their cache reads and their bill. */
   matrix: async () => {
     const { matrixSoak } = await import(at("packages/runtime/test/fork/matrix-soak.ts"));
     const result = await matrixSoak();
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
-  /** The proxy between a busy client and a provider that answers, resets and breaks off in every way. */
+  /** The proxy between a busy client and a provider that answers, resets and disconnects in every way. */
   proxy: async () => {
     const { FULL_SOAK, passSoak } = await import(at("packages/xray/test/proxy/pass-soak.ts"));
     const result = await passSoak(FULL_SOAK);
     const held = result.broken.length === 0 && result.hashes.sent === result.hashes.arrived;
     return { held, summary: JSON.stringify(result) };
   },
-  /** Worktrees: a task's life killed at every step, and merges of random edits on both sides. */
+  /** Worktrees: a task killed at every step of its life, and merges of random edits on both sides. */
   worktrees: async () => {
     const { worktreesSoak } = await import(at("packages/worktrees/test/worktrees-soak.ts"));
     const result = await worktreesSoak();
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
-  /** Every question to every hostile repository. */
+  /** Every git command in every hostile repository. */
   repositories: async () => {
     const { repositoriesSoak } = await import(at("packages/cli/test/hostile/repositories.ts"));
     const result = await repositoriesSoak();
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
-  /** Every command of the everyday corpora, held against bash and against the bytes of the repository. */
+  /** Every command of the everyday corpora, compared with bash and with the bytes of the repository. */
   plans: async () => {
     const [cwd, file] = [fileURLToPath(new URL("..", import.meta.url)), "packages/guard/test/run/plan-as-bash.test.ts"];
     const env = { ...process.env, PREFORK_ALL_PLANS: "yes" };
@@ -70,13 +70,13 @@ const soaks: Readonly<Record<string, Soak>> = {
         .join("\n"),
     };
   },
-  /** Every property with values that npm test does not draw. */
+  /** Every property with values that npm test does not generate. */
   properties: async () => {
     const { propertiesSoak } = await import("./properties-soak.ts");
     const result = propertiesSoak(fileURLToPath(new URL("..", import.meta.url)));
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
-  /** A thousand forks one after another, kept and not, with what they leave behind. */
+  /** A thousand forks one after another, with and without journals, and the resources that they leave behind. */
   forks: async () => {
     const { allForksSoak } = await import(at("packages/runtime/test/fork/forks-soak.ts"));
     const results: readonly { readonly broken: readonly string[] }[] = await allForksSoak();

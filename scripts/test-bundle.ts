@@ -23,22 +23,22 @@ import type { BuildOptions, OutputFile, Plugin } from "esbuild";
 import { filesThatShare } from "./share-process.ts";
 
 export type Bundles = {
-  /** For every process that is to load bundles instead of sources. */
+  /** Flags for every process that should load bundles instead of sources. */
   readonly flags: readonly string[];
-  /** Names the sources in a stack of a process that loaded bundles. */
+  /** Replaces bundles with their sources in a stack trace. */
   readonly toSources: (stack: string) => string;
   /** Files that may run in a process with others. */
   readonly shared: ReadonlySet<string>;
-  /** Keeps a program beside the bundles and says where. */
+  /** Saves a program next to the bundles and returns its path. */
   readonly keepProgram: (text: string) => string;
 };
 
-/** Vendors' packages are tested as they are installed; few files use them. */
+/** Third-party packages are tested as installed; few files use them. */
 const EXTERNAL = ["@ai-sdk/*", "@anthropic-ai/*", "@google/*", "ai", "esbuild", "openai", "typescript"];
 const SEED = 20_261_116;
 const UNUSED_MS = 3 * 24 * 3_600_000;
 
-/** Bundles `files` (paths below `root`), or says why that is not possible; then the sources run, only slower. */
+/** Bundles `files` (paths below `root`), or returns why that is not possible; then the sources run instead, only slower. */
 export async function bundleTests(root: string, files: readonly string[]): Promise<Bundles | { readonly why: string }> {
   const folder = join(root, "node_modules/.cache/test-bundles");
   const entries = [...new Set([...files.map((file) => join(root, file)), ...startedPrograms(root)])].sort();
@@ -86,12 +86,12 @@ const optionsFor = ({ root, folder, entries }: Wanted) =>
     outbase: root,
     entryNames: "[dir]/[name]-[hash]",
     chunkNames: "chunk-[hash]",
-    outExtension: { ".js": ".mjs" }, // a name that says what it is: for others Node compiles the text once more to find out
+    outExtension: { ".js": ".mjs" }, // states the module type: otherwise Node compiles the text once more to detect it
     bundle: true,
     splitting: true,
     format: "esm",
     platform: "node",
-    target: "esnext", // every process runs on this runtime, and lowered `using` would keep an error for the next round of a loop
+    target: "esnext", // every process runs on this runtime, and a lowered `using` would carry an error into the next loop iteration
     conditions: ["prefork-source"],
     mainFields: ["module", "main"],
     external: EXTERNAL,
@@ -103,7 +103,7 @@ const optionsFor = ({ root, folder, entries }: Wanted) =>
     logLevel: "silent",
   }) as const satisfies BuildOptions;
 
-/** A module in a bundle knows what `import.meta` says of its source; the main module is the one that was started. */
+/** A bundled module sees the `import.meta` of its source; the main module is the one that was started. */
 const META = {
   "import.meta.url": "ownMeta.url",
   "import.meta.dirname": "ownMeta.dirname",
@@ -122,9 +122,9 @@ const ownMeta: Plugin = {
     }),
 };
 
-/** Properties draw the same values in every run, so that a run fails for what was changed and not by chance, and each
- *  draws half of what it names. `npm run soak -- properties` draws others, all of them, and names the seed that found
- *  something. */
+/** Properties use the same values in every run, so that a run fails because of a change and not by chance. Each uses half
+ *  of its stated number of runs. `npm run soak -- properties` uses other values and the full number, and reports the seed
+ *  of a failure. */
 const seeded: Plugin = {
   name: "seeded",
   setup: ({ onLoad, onResolve, resolve: find }) => {
@@ -149,7 +149,7 @@ const seeded: Plugin = {
   },
 };
 
-/** Sources that others start by their name: `new URL("writer-process.ts", import.meta.url)`. */
+/** Sources that other files start as programs: `new URL("writer-process.ts", import.meta.url)`. */
 function startedPrograms(root: string): readonly string[] {
   const sources = globSync("packages/*/{src,test}/**/*.ts", { cwd: root }).map((path) => join(root, path));
   const named = sources.flatMap((source) =>
@@ -160,7 +160,7 @@ function startedPrograms(root: string): readonly string[] {
   return [...named, join(root, "packages/xray/src/proxy/thread.ts")].filter((path) => existsSync(path));
 }
 
-/** Under another name first: a process of another run may look for it now. */
+/** Writes to a temporary name first, because a process of another run may be looking for the file now. */
 function writeOnce({ path, contents }: Pick<OutputFile, "path" | "contents">): void {
   if (existsSync(path)) return;
   mkdirSync(dirname(path), { recursive: true });
@@ -168,7 +168,7 @@ function writeOnce({ path, contents }: Pick<OutputFile, "path" | "contents">): v
   renameSync(`${path}.${process.pid}`, path);
 }
 
-/** Forgets all bundles when the oldest was made days ago: what is used is made again within seconds. */
+/** Removes all bundles if the oldest is days old: those in use are rebuilt within seconds. */
 function removeUnused(folder: string): void {
   const stamp = join(folder, "since");
   if (existsSync(stamp) && Date.now() - statSync(stamp).mtimeMs > UNUSED_MS)

@@ -1,4 +1,4 @@
-/** `npm test`: runs every test file and every example, most in processes of their own, and closes with a plain count.
+/** `npm test`: runs every test file and every example, most in their own process, and ends with a count.
  *  Invariant: exit code 0 means that something ran and nothing failed; what was skipped is listed with its reason.
  *  Elsewhere: how results are shown (report.ts), what a process loads (test-bundle.ts), which files share one
  *  (share-process.ts), making a clone runnable (bootstrap.mjs).
@@ -15,9 +15,9 @@ import { collect, collectShared, type FileResult, showClosing, showFile } from "
 import { groupsOf, programFor } from "./share-process.ts";
 import { type Bundles, bundleTests } from "./test-bundle.ts";
 
-/** Only what hangs takes this long: the longest file takes seconds, and a busy machine is not an error. */
+/** Only a hanging file takes this long: the longest file takes seconds, and a busy machine is not an error. */
 const FILE_TIMEOUT_MS = 300_000;
-/** More than there are cores where the projects are checked: tests wait for processes, clocks and disks. */
+/** More than the cores of the machines that run the checks: tests wait for processes, clocks and disks. */
 const CONCURRENCY = 3;
 /** A small young heap: starting a program copies the page tables of all memory in use, and the tests start 30,000 programs. */
 const HEAP = "--max-semi-space-size=4";
@@ -42,16 +42,16 @@ async function main(root: string, parameters: readonly string[]): Promise<number
     console.log(`nothing to run: no file of ${all.length} matches ${parameters.join(" ")}\n\n0 passed, 0 failed`);
     return 1;
   }
-  // Every file is a process, and so is much of what it starts: each would compile the same sources again.
+  // Every file is a process that often starts more processes; each would compile the same sources again.
   process.env.NODE_COMPILE_CACHE ??= join(root, "node_modules/.cache/compiled");
-  delete process.env.COLUMNS; // what tests expect of tables is as wide as their texts
+  delete process.env.COLUMNS; // tests expect tables as wide as their texts
   const built = await buildPackages(root);
   const results = await runFiles(root, jobsFor(root, files));
   console.log(`\noptional programs:\n${optionalLines(root, results).join("\n")}`);
   return showClosing([built, ...withoutMeantSkips(results)]) ? 0 : 1;
 }
 
-/** The command line's tests start the built program, and it must be the one of these sources. */
+/** The command line's tests start the built program, which must match these sources. */
 async function buildPackages(root: string): Promise<FileResult> {
   const begun = performance.now();
   const { ok, output } = await build(root);
@@ -66,11 +66,12 @@ async function runFiles(root: string, jobs: readonly Job[]): Promise<readonly Fi
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"])
     process.once(signal, () => {
-      console.error(`stopped by ${signal}: what runs now counts as failed, the rest was not run`);
+      console.error(`stopped by ${signal}: running files count as failed, the rest was not run`);
       stop.abort();
     });
   const bundles = await bundleTests(root, [...new Set(jobs.map(({ path }) => path))]);
-  if ("why" in bundles) console.log(`runs the sources, slower: they cannot be bundled: ${bundles.why}`);
+  if ("why" in bundles)
+    console.log(`running the sources, which is slower, because they cannot be bundled: ${bundles.why}`);
   const runner = "why" in bundles ? SOURCES : bundles;
   const results: FileResult[] = [];
   const waiting = [...groupsOf(jobs, runner.shared)];
@@ -89,7 +90,7 @@ type Run = { readonly root: string; readonly runner: Bundles; readonly stop: Abo
 
 const SOURCES: Bundles = { flags: [], toSources: (stack) => stack, shared: new Set(), keepProgram: (text) => text };
 
-/** Files that share a process; where that process fails as a whole, each runs again alone and shows whose fault it was. */
+/** Runs files that share a process. If that process fails as a whole, each file runs again alone to show which one failed. */
 async function runGroup(group: readonly Job[], how: Run): Promise<readonly FileResult[]> {
   const paths = group.map(({ path }) => path);
   const [only] = group;
@@ -116,7 +117,7 @@ const failedTogether = (paths: readonly string[], why: string): FileResult => ({
 const runAlone = (job: Job, how: Run): Promise<FileResult> =>
   collect(start(join(how.root, job.path), job, how), { ...job, root: how.root, toSources: how.runner.toSources });
 
-/** Each process is a run of its own, because only a run, not a file in it, can be given an end. */
+/** Each process is a separate run, because only a run, not a file in it, can be given a timeout. */
 function start(file: string, { hides }: Pick<Job, "hides">, { root, runner, stop }: Run): ReturnType<typeof run> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(FILE_TIMEOUT_MS)]);
   const hiding = hides === undefined ? {} : { only: true, env: { ...process.env, PREFORK_HIDE_PROGRAMS: hides } };

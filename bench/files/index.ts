@@ -54,7 +54,7 @@ const executedBy = (
     encoding: "utf8",
   });
   if (status !== 0) throw new Error(`the session ended with ${status}: ${stderr}`);
-  // Loading a file runs its outermost function, which says nothing: one of those inside must have been called.
+  // Loading a file runs its outermost function, which proves nothing: a function inside it must have been called.
   const isExecuted = ({ functions }: Coverage["result"][number]): boolean =>
     functions.some(({ ranges: [range] }) => range !== undefined && range.startOffset > 0 && range.count > 0);
   return new Set(

@@ -1,4 +1,4 @@
-/** The provider of this benchmark, in a process of its own: it asks for one Read, or for five forks.
+/** The provider of this benchmark, in its own process: it asks for one Read, or for five forks.
  *  Elsewhere: the sessions that ask it (session-process.ts). */
 
 import { callTools, lastUserText, type SimRequest, say, startSimulator, toolResults } from "@prefork/simulator";

@@ -1,7 +1,7 @@
 /** One client in its own process, so that its garbage and its memory do not affect the figures of others.
- *  Started with a client's name, the provider's URL, the parent's length, and a folder for what is kept; takes orders
- *  until its owner leaves.
- *  Elsewhere: the clients (clients/), who orders (families.ts, open-forks.ts). */
+ *  Started with a client's name, the provider's URL, the parent's length, and a folder for saved files; takes orders
+ *  until its owner exits.
+ *  Elsewhere: the clients (clients/), who sends the orders (families.ts, open-forks.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuMicros, garbageCollector } from "../measure.ts";
@@ -9,7 +9,7 @@ import type { ClientName, ForkClient, ReadyFamily } from "./clients/client.ts";
 
 export type ClientOrder =
   | { readonly family: number }
-  /** Starts a family whose answers are held; the next order weighs the process. */
+  /** Starts a family whose answers are held open; the next order measures the process. */
   | { readonly open: number }
   | { readonly weigh: true };
 
@@ -28,7 +28,7 @@ const [name, baseUrl = "", tokens, folder = ""] = process.argv.slice(2);
 const collect = garbageCollector();
 const state: { family?: ReadyFamily; failed?: Error } = {};
 
-/** Only what a client needs is loaded: the rest would be in its memory. */
+/** Loads only what the client needs: anything else would count as its memory. */
 const clientOf = async (wanted: ClientName): Promise<ForkClient> => {
   switch (wanted) {
     case "ours":
@@ -51,7 +51,7 @@ const have = async (client: ForkClient, forks: number): Promise<ClientReport> =>
 };
 
 const weigh = async (): Promise<Weight> => {
-  // More than once, with time between them: what one collection finalises is freed by the next.
+  // Several collections with pauses: what one finalizes is freed only by the next.
   for (let time = 0; time < 3; time += 1) {
     await sleep(150);
     await collect();

@@ -15,9 +15,9 @@ export const EXCHANGES = 40;
 
 export const promptOf = (tokens: number, exchange: number): string => `Part ${exchange}.\n${textOf(tokens, exchange)}`;
 
-/** All in one turn. */
+/** Starts all forks in one turn. */
 export const startPrompt = (forks: number): string => `Start ${forks} forks.`;
-/** Each when the one before it has reported. */
+/** Starts each fork after the previous one has reported. */
 export const chainPrompt = (forks: number): string => `Start ${forks} forks, one by one.`;
 
 export type Wanted =
@@ -26,10 +26,10 @@ export type Wanted =
   | { readonly kind: "report" }
   | { readonly kind: "word" };
 
-/** How much of a request's end must be looked at: more than a directive, or what is told of one fork, takes. */
+/** How much of a request's end is searched: longer than a directive or the notification about one fork. */
 export const LOOKED_AT = 2_048;
 
-/** What the request asks for, by whatever of these stands last in it. */
+/** What the request asks for: the last of these markers in it decides. */
 export const wantedAt = (end: string): Wanted => {
   const fork = end.lastIndexOf(FORK_DIRECTIVE_PREFIX);
   const notified = Math.max(end.lastIndexOf("async_launched"), end.lastIndexOf("</task-notification>"));
@@ -48,7 +48,7 @@ export type AgentCall = {
   readonly input: { readonly description: string; readonly prompt: string };
 };
 
-/** What a fork is asked for is as long as a request for a small piece of work: about 100 tokens. */
+/** A directive is as long as one for a small piece of work: about 100 tokens. */
 export const callsFor = (forks: number): readonly AgentCall[] =>
   Array.from({ length: forks }, (_, number) => callOf(number, `look at part ${number}`));
 
@@ -57,7 +57,7 @@ const callOf = (number: number, description: string): AgentCall => ({
   input: { description, prompt: directiveOf(number) },
 });
 
-/** One of a chain says where it stands in it, so that its report tells which comes next. */
+/** A fork of a chain names its position, so that its report shows which one comes next. */
 const linkOf = (number: number, forks: number): AgentCall => callOf(number, `look at part ${number} of ${forks}`);
 
 const nextLink = (end: string): AgentCall | undefined => {
@@ -69,5 +69,5 @@ const nextLink = (end: string): AgentCall | undefined => {
 export const WORD = "Good; go on.";
 export const REPORT = "Scope: one part of the store.\nResult: it has one caller, and its test covers the usual case.";
 
-/** What only this fork says, as it is sent. */
+/** The text that only this fork sends, encoded. */
 export const ownBytes = (): number => Buffer.byteLength(JSON.stringify(text(directiveText(directiveOf(0)))));

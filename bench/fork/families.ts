@@ -14,7 +14,7 @@ import { type ClientChild, ordered, type Provider, startClient, startProvider } 
 
 const LONG = 200_000;
 const SHORT = 10_000;
-/** What lies between a family of one and a family of fifty is what one more costs. */
+/** The difference between a family of one and a family of fifty gives the cost of one more fork. */
 const FEW = 1;
 const MANY = 50;
 const SIZES = [FEW, 5, 20, MANY, 200] as const;
@@ -40,7 +40,7 @@ export const measureFamilies = async ({ rounds }: Extent): Promise<readonly Find
     const sent = new Map<number, string>();
     for (const name of names) {
       const client = clients.use(await startClient(name, provider, { tokens, folder }));
-      // Ours comes first: its requests of every size are kept, for the others to send the same.
+      // Ours runs first: its requests of every size are saved, so that the others send the same bytes.
       const checked = name === "ours" ? sizes : [FEW, MANY];
       await mustSendTheSame({ name, tokens, client }, sent, { provider, folder, sizes: checked });
       subjects.push({ name, tokens, client });
@@ -64,9 +64,9 @@ const PARENTS: readonly {
   { tokens: SHORT, names: ["ours", RAW], sizes: [FEW, MANY] },
 ];
 
-/** A family is many samples in itself. */
+/** Few rounds are enough, because a family is already many samples. */
 const ROUNDS_PER_FAMILY = 5;
-/** Times of other sizes than the two that CPU is taken from are for scale, and the largest takes seconds. */
+/** CPU uses only two sizes. The times of the other sizes are there for scale, and the largest takes seconds. */
 const ROUNDS_OF_ALL_SIZES = 3;
 
 const sizesFor = ({ name, tokens }: Subject, round: number): readonly number[] =>
@@ -74,7 +74,7 @@ const sizesFor = ({ name, tokens }: Subject, round: number): readonly number[] =
 
 type Keeping = { readonly provider: Provider; readonly folder: string; readonly sizes: readonly number[] };
 
-/** `sent`: what was sent before, by the number of forks. */
+/** `sent`: hashes of what was sent before, by the number of forks. */
 const mustSendTheSame = async (
   { name, client }: Subject,
   sent: Map<number, string>,
@@ -90,7 +90,7 @@ const mustSendTheSame = async (
   await provider.set({ keeps: "" });
 };
 
-/** What was taken of every client's families of every size. */
+/** The samples of every client, for families of every size. */
 class Samples {
   readonly #provider: Provider;
   readonly #taken = new Map<string, Sample[]>();
@@ -124,7 +124,8 @@ const cpuFindings = (taken: Samples): readonly Finding[] => {
   const twice: Finding["limit"] = { of: "ratio", is: "at most", value: TWICE };
   return [
     { group, figure: "built, sent and read, no session", ours: ms(oneMore(WIRE, LONG)), against: raw, limit: twice },
-    // No limit here: the promise is about building and sending. A session also keeps a journal, guards and tells.
+    // No limit here: the promise is about building and sending. A session also writes a journal, checks permissions and
+    // reports events.
     { ...session, against: raw },
     { ...session, against: { name: NAIVE, amount: ms(oneMore(NAIVE, LONG)) } },
     {

@@ -24,7 +24,7 @@ import { KEY, MODEL, startPrompt } from "./conversation.ts";
 import { type Provider, startProvider } from "./processes.ts";
 
 const FORKS = 50;
-/** Within what the command takes before it sums up. */
+/** Below the length at which the command compacts. */
 const TOKENS = 100_000;
 const HALF_MORE = 1.5;
 const MIB = 1_024;
@@ -66,13 +66,13 @@ export const measureHeadless = async ({ rounds }: Extent): Promise<readonly Find
 const ROOT = new URL("../../", import.meta.url);
 const at = (path: string): string => fileURLToPath(new URL(path, ROOT));
 
-/** What is measured is what is published, made from the sources as they are. */
+/** Measures the published form, built from the current sources. */
 const mustBeBuilt = (): void => {
   const { status, stdout } = spawnSync(process.execPath, [at("scripts/build.mjs")], { encoding: "utf8" });
   if (status !== 0) throw new Error(`the packages do not build: ${stdout.split("\n")[0]}`);
 };
 
-/** Lets the command run once, and gives a way to send the same without it. */
+/** Runs the command once and saves its requests, so that the same can be sent without it. */
 const keepRequests = async (folder: string): Promise<(provider: Provider) => Promise<number>> => {
   await Promise.all([mkdir(join(folder, "workspace")), mkdir(join(folder, ".prefork"))]);
   await writeFile(join(folder, ".prefork", "settings.json"), JSON.stringify({ forks: { atOnce: FORKS } }));
@@ -96,14 +96,14 @@ const runPrefork = ({ url }: Provider, folder: string): Promise<number> =>
     environment: { HOME: folder, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: KEY, ANTHROPIC_MODEL: MODEL },
   });
 
-/** Loaded before the program, and small: says at its end what the system says of it. */
+/** A small module that is loaded before the program and reports the system's figures when it exits. */
 const SAYS_PEAK = `data:text/javascript,${encodeURIComponent(
   'import{writeSync}from"node:fs";process.on("exit",()=>writeSync(3,String(process.resourceUsage().maxRSS)))',
 )}`;
 
 type Program = { readonly input?: string; readonly environment: Readonly<Record<string, string>> };
 
-/** Runs a program to its end and gives its peak in KiB. */
+/** Runs a program and returns its peak memory in KiB. */
 const peakOf = async (parameters: readonly string[], { input = "", environment }: Program): Promise<number> => {
   const child = spawn(process.execPath, ["--import", SAYS_PEAK, ...parameters], {
     env: { PATH: process.env.PATH, ...environment },

@@ -1,5 +1,5 @@
 /** The fork's promises in figures, through a whole session: CPU, time, memory, disk.
- *  Elsewhere: how to read the table (../README.md), how figures are taken (../measure.ts). */
+ *  Elsewhere: how to read the table (../README.md), how figures are measured (../measure.ts). */
 
 import { type Extent, mustAllowOpenFiles } from "../measure.ts";
 import type { Finding } from "../table.ts";
@@ -8,7 +8,7 @@ import { measureHeadless } from "./headless.ts";
 import { measureDisk, measureOneByOne } from "./left-behind.ts";
 import { compareOpenForks, measureOpenForks } from "./open-forks.ts";
 
-/** A connection, a journal, and the folders they are kept in. */
+/** Open files per fork: a connection, a journal, and their folders. */
 const FILES_PER_FORK = 6;
 
 /** `report` is called with each step before it is measured. */

@@ -1,6 +1,6 @@
 /** A session with many forks, in its own process: what do they leave in memory and on disk?
  *  Started with the provider's URL, the parent's length and a folder; takes one order and waits to be ended.
- *  Elsewhere: who orders (left-behind.ts), the session (clients/parent.ts). */
+ *  Elsewhere: who sends the orders (left-behind.ts), the session (clients/parent.ts). */
 
 import { readdirSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
@@ -11,9 +11,9 @@ import { had, keepParent, type Parent } from "./clients/parent.ts";
 import { chainPrompt, startPrompt } from "./conversation.ts";
 
 export type KeepingOrder =
-  /** One family of so many. */
+  /** One family with this many forks. */
   | { readonly disk: number }
-  /** So many forks, each after the end of the one before it. */
+  /** This many forks, each after the previous one has finished. */
   | { readonly oneByOne: number };
 
 export type KeepingReport =
@@ -23,11 +23,11 @@ export type KeepingReport =
       readonly type: "disk";
       /** The parent's journal before it forked. */
       readonly parent: number;
-      /** For each fork: all lines of its journal but those of its own messages. */
+      /** For each fork: all lines of its journal except those of its own messages. */
       readonly beyond: number;
-      /** For each fork: what the file system takes for its folder and all in it. */
+      /** For each fork: the disk space of its folder and everything in it. */
       readonly allocated: number;
-      /** For each fork: what the parent's journal grew by. */
+      /** For each fork: how much the parent's journal grew. */
       readonly grown: number;
     }
   | {
@@ -78,7 +78,7 @@ const BLOCK = 512;
 const allocatedIn = async (path: string): Promise<number> => {
   const names = await readdir(path, { recursive: true });
   const places = [path, ...names.map((name) => join(path, name))];
-  // A link, such as a lock is, stands in its folder and may point nowhere.
+  // A lock is a link in its folder and may point nowhere.
   const blocks = await Promise.all(
     places.map((place) =>
       stat(place).then(
@@ -96,7 +96,7 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 
 type Moment = { readonly held: number; readonly handles: number; readonly bytes: number };
 
-/** Looked at twice, each time with nothing under way. */
+/** Measured twice, each time with nothing running. */
 const measureOneByOne = async ({ session }: Parent, forks: number): Promise<KeepingReport> => {
   const early = forks / 10;
   const first = await momentAt(await had(session.prompt(chainPrompt(early))));
@@ -119,7 +119,7 @@ const momentAt = async ({ bytes }: { readonly bytes: number }): Promise<Moment> 
   return { held: heapUsed + external, handles: openHandles(), bytes };
 };
 
-/** Where the system does not list them, the process's own count of what keeps it alive has to do. */
+/** If the system does not list open files, falls back to the process's own count of what keeps it alive. */
 const openHandles = (): number => {
   try {
     return readdirSync("/proc/self/fd").length;

@@ -16,8 +16,9 @@ const FORKS = 50;
 const KIB = 1_024;
 const ONE_PER_CENT = 0.01;
 const NO_MORE = 1;
-/** Its calls, its report and its row stay in the parent's conversation, several times as long as objects as in bytes. */
-const MOST_LEFT_KIB = 16;
+/** A fork's calls, its report and its row stay in the parent's conversation; as objects they take several times their
+ *  bytes. */
+const MAX_LEFT_KIB = 16;
 
 type Of<TType extends KeepingReport["type"]> = Extract<KeepingReport, { readonly type: TType }>;
 
@@ -65,7 +66,7 @@ export const measureOneByOne = async ({ streams }: Extent): Promise<readonly Fin
       figure: "JavaScript heap and buffers, for each",
       ours: kib(held),
       against: { name: "what its parent's conversation grew by", amount: kib(conversation) },
-      limit: { of: "ours", is: "at most", value: MOST_LEFT_KIB },
+      limit: { of: "ours", is: "at most", value: MAX_LEFT_KIB },
     },
   ];
 };

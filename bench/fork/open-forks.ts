@@ -15,13 +15,13 @@ import { ownBytes } from "./conversation.ts";
 import { type ClientStart, ordered, type Provider, startClient, startProvider, untilHeld } from "./processes.ts";
 
 const KIB = 1_024;
-const MOST_KIB = 64;
+const MAX_KIB = 64;
 const PROMISED = 1_000;
 const LONG = 200_000;
 const SHORT = 10_000;
-/** Enough to have all code loaded, too few to leave the process room that the forks would then fill unseen. */
+/** Enough to load all code, but too few to leave free memory in the process that the measured forks could fill unnoticed. */
 const WARM_UP = 2;
-/** Beside others fewer will do, and of a client that copies the whole body fewer still. */
+/** Comparisons need fewer forks, and a client that copies the whole body gets fewer still. */
 const FEWER = 4;
 const FEWEST = 20;
 
@@ -32,7 +32,7 @@ const KINDS: readonly (readonly [keyof Weight, string])[] = [
 
 type Holding = Weight & { readonly open: number };
 
-/** What DESIGN promises: a session of ours, and the simulator in another process. */
+/** What the design promises: a session of ours, and the simulator in another process. */
 export const measureOpenForks = async ({ streams }: Extent): Promise<readonly Finding[]> => {
   await using scratch = await makeScratch();
   await using simulator = await startProvider("simulator");
@@ -51,13 +51,13 @@ export const measureOpenForks = async ({ streams }: Extent): Promise<readonly Fi
         group,
         figure,
         ours: overTail(holding[kind]),
-        limit: { of: "ours", is: "at most", value: MOST_KIB },
+        limit: { of: "ours", is: "at most", value: MAX_KIB },
       }),
     ),
   ];
 };
 
-/** The same beside other clients and another length, on the provider that answers at once. */
+/** Compared with other clients and another length, on the provider that answers at once. */
 export const compareOpenForks = async ({ streams }: Extent): Promise<readonly Finding[]> => {
   await using scratch = await makeScratch();
   await using provider = await startProvider("canned");
@@ -106,7 +106,7 @@ const holdOpen = async (name: ClientName, provider: Provider, start: Start): Pro
   return { open, resident: (after.resident - before.resident) / forks, held: (after.held - before.held) / forks };
 };
 
-/** Of ours, for the others to send the same. */
+/** Our requests, so that the others send the same bytes. */
 const keepRequests = async (provider: Provider, start: ClientStart, sizes: readonly number[]): Promise<void> => {
   await using client = await startClient("ours", provider, start);
   await provider.set({ keeps: start.folder });
@@ -114,7 +114,7 @@ const keepRequests = async (provider: Provider, start: ClientStart, sizes: reado
   await provider.set({ keeps: "" });
 };
 
-/** The promise is about what a fork costs beyond what only it says. */
+/** The promise covers what a fork costs beyond its own text. */
 const tailOf = (): { readonly tail: string; readonly overTail: (bytes: number) => Amount } => {
   const own = ownBytes();
   return {

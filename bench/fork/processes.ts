@@ -13,11 +13,11 @@ export type FamilySeen = Extract<ProviderReport, { readonly type: "family" }>;
 export type Provider = AsyncDisposable & {
   readonly url: string;
   readonly set: (order: Exclude<ProviderOrder, { readonly tell: true }>) => Promise<void>;
-  /** What it saw of the family that was started last. */
+  /** What it saw of the latest family. */
   readonly family: () => Promise<FamilySeen>;
 };
 
-/** `canned` does as little as a provider can; `simulator` does what one does. */
+/** `canned` does as little as a provider can; `simulator` does what a real one does. */
 export const startProvider = async (kind: "canned" | "simulator"): Promise<Provider> => {
   const script = kind === "canned" ? "./provider-process.ts" : "./simulator-process.ts";
   const child = await startChild<ProviderOrder, ProviderReport>(new URL(script, import.meta.url));
@@ -38,7 +38,7 @@ export const startProvider = async (kind: "canned" | "simulator"): Promise<Provi
 const POLL_MS = 100;
 const PATIENCE_MS = 400_000;
 
-/** Waits until so many forks are open, or says how many were. */
+/** Waits until this many forks are open, or fails with how many were. */
 export const untilHeld = async (provider: Provider, forks: number): Promise<void> => {
   const until = performance.now() + PATIENCE_MS;
   for (;;) {

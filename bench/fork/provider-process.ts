@@ -12,9 +12,9 @@ import { directiveOf } from "../wire/history.ts";
 import { type AgentCall, BYTES_PER_TOKEN, LOOKED_AT, REPORT, type Wanted, WORD, wantedAt } from "./conversation.ts";
 
 export type ProviderOrder =
-  /** Forks get the first event of their answer, and nothing more until they leave. */
+  /** Forks get the first event of their answer, and nothing more until they disconnect. */
   | { readonly holds: boolean }
-  /** Forks get the rest of their answers when so many are open, or after a while. The simulator alone does this. */
+  /** Forks get the rest of their answers once this many are open, or after a timeout. Only the simulator does this. */
   | { readonly gathers: number }
   /** Writes the request that starts a family, and that of its first fork, into this folder; "" for no more. */
   | { readonly keeps: string }
@@ -23,7 +23,7 @@ export type ProviderOrder =
 export type ProviderReport =
   | { readonly type: "listening"; readonly url: string }
   | { readonly type: "set" }
-  /** Of the family that was started last. */
+  /** About the latest family. */
   | {
       readonly type: "family";
       readonly forks: number;
@@ -31,9 +31,9 @@ export type ProviderReport =
       readonly ms: number;
       /** Forks that are open now. */
       readonly held: number;
-      /** Forks that were open when they got the rest of their answers, where these were gathered. */
+      /** Forks that were open when they got the rest of their answers, if answers were held back. */
       readonly gathered: number;
-      /** Of the first fork's request, where requests are kept. */
+      /** Hash of the first fork's request, if requests are saved. */
       readonly digests: readonly string[];
       readonly refused: readonly string[];
     };
@@ -41,7 +41,7 @@ export type ProviderReport =
 const state = {
   holds: false,
   keeps: "",
-  /** Of the family that was started last. */
+  /** About the latest family. */
   asked: 0,
   forks: 0,
   startedAt: 0,
@@ -54,7 +54,7 @@ const state = {
 
 const frame = (type: string, rest: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`;
 
-/** All of it was read from the cache. */
+/** The whole prompt was read from the cache. */
 const begin = (bytes: number): string =>
   frame("message_start", {
     message: {
@@ -85,7 +85,7 @@ const end = (reason: "end_turn" | "tool_use"): string =>
 const saying = (words: string): string =>
   block(0, { type: "text", text: "" }, { type: "text_delta", text: words }) + end("end_turn");
 
-/** An id must not come back in a later turn. */
+/** An id must not occur again in a later turn. */
 const calling = (calls: readonly AgentCall[], turn: number): string =>
   calls
     .map(({ name, input }, index) =>
@@ -173,9 +173,9 @@ const tellFamily = (): void => {
   tell({ type: "family", forks, ms: lastAt - startedAt, held, gathered: 0, digests: [...digests], refused: [] });
 };
 
-// Between two samples of a client its connections may rest longer than a server usually waits.
+// Between two samples a client's connections may be idle longer than a server usually allows.
 const server = createServer({ keepAliveTimeout: 180_000, requestTimeout: 0 }, (request, response) => {
-  answer(request, response).catch(() => response.destroy()); // a client that leaves is no failure here
+  answer(request, response).catch(() => response.destroy()); // a client that disconnects is not a failure here
 });
 server.listen({ host: "127.0.0.1", port: 0, backlog: 2_048 }, () => {
   tell({ type: "listening", url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });

@@ -1,5 +1,5 @@
 /** The smallest program that sends a family: it reads the requests from files, sends them, reads the answers and exits.
- *  Invariant: it imports only Node's own modules and holds no more than it sends, because its memory is the yardstick; its
+ *  Invariant: it imports only Node's own modules and holds no more than it sends, because its memory is the baseline; its
  *  types are stripped beforehand, so that stripping takes no memory either.
  *  Elsewhere: who writes the files and runs it (headless.ts). */
 

@@ -1,4 +1,4 @@
-/** The simulator in a process of its own, playing the same model and taking the same orders as the cheap provider.
+/** The simulator in its own process, playing the same model and taking the same orders as the cheap provider.
  *  Invariant: every request is validated, priced and looked up in the cache, as a provider would do it; what is held has
  *  been through all of that.
  *  Elsewhere: the conversation (conversation.ts), the provider for times (provider-process.ts). */
@@ -7,11 +7,11 @@ import { callTools, lastUserText, type SimAnswer, say, startSimulator } from "@p
 import { LOOKED_AT, REPORT, WORD, wantedAt } from "./conversation.ts";
 import type { ProviderOrder, ProviderReport } from "./provider-process.ts";
 
-/** Of the family that was started last: the forks so far, and what they wait for. */
+/** The latest family: its forks so far, and what they wait for. */
 const state = { holds: false, gathers: 0, forks: 0, gathered: 0, all: Promise.withResolvers<void>() };
 const never = new Promise<never>(() => undefined);
 
-/** A client that may not have so many open must not wait for ever. */
+/** A client that cannot open this many must not wait forever. */
 const PATIENCE_MS = 20_000;
 
 const begin = (): void => {

@@ -1,4 +1,4 @@
-/** A process that judges one command and ends. */
+/** A process that judges one command and exits. */
 
 import { classify } from "@prefork/guard";
 

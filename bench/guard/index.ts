@@ -1,5 +1,5 @@
-/** The guard's promises in figures: verdicts a second, the slowest one, and what the first one costs.
- *  Elsewhere: how to read the table (../README.md), how figures are taken (../measure.ts). */
+/** The guard's promises in figures: verdicts per second, the slowest one, and what the first one costs.
+ *  Elsewhere: how to read the table (../README.md), how figures are measured (../measure.ts). */
 
 import type { Extent } from "../measure.ts";
 import type { Finding } from "../table.ts";

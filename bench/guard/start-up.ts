@@ -1,4 +1,4 @@
-/** What a fresh process pays before its first verdict: reading the runtime and its parser, and judging once.
+/** What does a fresh process pay before its first verdict? It loads the runtime and its parser, and judges once.
  *  Elsewhere: the process (first-verdict.ts). */
 
 import { spawnSync } from "node:child_process";

@@ -1,5 +1,5 @@
-/** How many commands are judged in a second of one core, and how long the slowest takes.
- *  Invariant: what is counted is judged rightly; a fast wrong answer fails the run. */
+/** How many commands are judged per second on one core, and how long does the slowest take?
+ *  Invariant: every counted verdict is correct; a fast wrong answer fails the run. */
 
 import { classify } from "@prefork/guard";
 import { cpuPerUnit, type Extent, interleave } from "../measure.ts";
@@ -7,7 +7,7 @@ import type { Finding } from "../table.ts";
 import type { Corpora } from "./corpora.ts";
 
 const GROUP = "bash verdicts";
-const LEAST_PER_SECOND = 20_000;
+const MIN_PER_SECOND = 20_000;
 const LONGEST_MS = 50;
 
 const countReadOnly = (commands: readonly string[]): number =>
@@ -19,7 +19,7 @@ const sampleOf = (commands: readonly string[], wanted: number) => (): number =>
     if (found !== wanted) throw new Error(`${found} of ${commands.length} were judged read-only, not ${wanted}`);
   });
 
-/** The best of three, so that a pause of the collector is not counted as judging. */
+/** The best of three, so that a garbage collection pause does not count as judging. */
 const shortestMs = (command: string): number =>
   Math.min(
     ...[1, 2, 3].map(() => {
@@ -61,7 +61,7 @@ export const measureVerdicts = async ({ everyday, hostile }: Corpora, extent: Ex
       group: GROUP,
       figure: `both corpora (${count(both)} commands)`,
       ours: perSecond("both"),
-      limit: { of: "ours", is: "at least", value: LEAST_PER_SECOND },
+      limit: { of: "ours", is: "at least", value: MIN_PER_SECOND },
     },
     { group: GROUP, figure: `everyday (${count(everyday)})`, ours: perSecond("everyday") },
     { group: GROUP, figure: `hostile (${count(hostile)})`, ours: perSecond("hostile") },

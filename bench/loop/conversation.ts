@@ -6,12 +6,12 @@
 import { DEFAULT_MODEL } from "@prefork/wire";
 import * as z from "zod";
 
-/** Clients that keep what was said, as ours does; and the cheapest of them once more, keeping nothing. */
+/** Clients that record the conversation, as ours does; and the cheapest of them again, without a record. */
 export const KEEPING_NAMES = ["ours", "Vercel AI SDK", "Anthropic SDK"] as const;
 export const CLIENT_NAMES = [...KEEPING_NAMES, "Anthropic SDK, keeping nothing"] as const;
 export type ClientName = (typeof CLIENT_NAMES)[number];
 
-/** Has the conversation, says when each turn starts, and gives the letters that were shown and the last answer. */
+/** Runs the conversation, reports the start of each turn, and returns the number of characters shown and the last answer. */
 export type Converse = (
   baseUrl: string,
   turnStarted: () => void,
@@ -31,7 +31,7 @@ export const ECHO = {
   run: ({ text, times }: { readonly text: string; readonly times: number }): string => text.repeat(times),
 } as const;
 
-/** Source code and its messages: quotes, tabs and line ends, since escaping them is what encoding costs. */
+/** Source-like text with quotes, tabs and line breaks, because escaping these is what makes encoding expensive. */
 const LINES = [
   'import { readFile } from "node:fs/promises";\n',
   "export const total = (rows: readonly Row[]): number => rows.reduce((sum, { value }) => sum + value, 0);\n",
@@ -41,7 +41,7 @@ const LINES = [
 
 const RESULT_BYTES = 7_650;
 
-/** What the model wants echoed in a turn: another text each time, always as long when it has been repeated. */
+/** What the model wants echoed in a turn: a different text each time, which always has the same length once repeated. */
 export const echoOf = (turn: number): { readonly text: string; readonly times: number } => {
   const text = `module ${turn}: ${LINES[turn % LINES.length]}`;
   return { text, times: Math.round(RESULT_BYTES / text.length) };
@@ -54,5 +54,5 @@ const WORDS =
 export const wordsOf = (turn: number): string => `Module ${turn} is read. ${WORDS}`;
 export const LAST_WORDS = "All modules are read. Two need a change: the store and its cache.";
 
-/** For the clients that bring no system prompt of their own: as long as ours. */
+/** For the clients without their own system prompt: as long as ours. */
 export const SYSTEM = `You are a coding agent. You read, change and run things until the task is done.\n${LINES.join("").repeat(28)}`;

@@ -1,5 +1,5 @@
 /** The loop's promise in figures: what a turn of a long session costs the client.
- *  Elsewhere: how to read the table (../README.md), how figures are taken (../measure.ts). */
+ *  Elsewhere: how to read the table (../README.md), how figures are measured (../measure.ts). */
 
 import type { Extent } from "../measure.ts";
 import type { Finding } from "../table.ts";

@@ -18,7 +18,7 @@ export type Keeping = {
 
 const NOTHING: Keeping = { add: () => {}, turnEnds: async () => {}, close: () => {} };
 
-/** `isKept`: false for the client that keeps nothing. */
+/** `isKept`: false for the client that records nothing. */
 export const openKeeping = (isKept: boolean): Keeping => {
   if (!isKept) return NOTHING;
   const path = join(tmpdir(), `prefork-bench-${process.pid}.jsonl`);

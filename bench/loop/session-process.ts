@@ -16,7 +16,7 @@ export type SessionReport =
     }
   | { readonly type: "failed"; readonly message: string };
 
-/** Only what a client needs is loaded: the rest would be in its memory. */
+/** Loads only what the client needs: anything else would count as its memory. */
 const clientOf = async (name: ClientName): Promise<Converse> => {
   switch (name) {
     case "ours":
@@ -31,9 +31,9 @@ const clientOf = async (name: ClientName): Promise<Converse> => {
 };
 
 const TEN = 10;
-/** The first turn connects, starts and compiles; what it costs is start-up. */
+/** The first turn connects, starts and compiles, so its cost counts as start-up. */
 const SECOND = 2;
-/** Turns whose start is looked at: asking for the time costs some, too. */
+/** Turns whose start is measured; only these, because measuring costs time too. */
 const MARKED: readonly number[] = [SECOND, SECOND + TEN, TURNS + 1 - TEN];
 
 const measure = async (name: ClientName, baseUrl: string): Promise<SessionReport> => {

@@ -28,7 +28,7 @@ export const measureSessions = async ({ rounds }: Extent): Promise<readonly Find
   return findingsOf((name) => figures.get(name) ?? middle([]));
 };
 
-/** A session is a hundred samples in itself. */
+/** Few rounds are enough, because a session is already a hundred samples. */
 const ROUNDS_PER_SESSION = 5;
 
 const sessionOf = async (name: ClientName, simulator: Simulator): Promise<Ended> => {
@@ -45,7 +45,7 @@ const sessionOf = async (name: ClientName, simulator: Simulator): Promise<Ended>
 };
 
 const PROMPT_TOKENS = { least: 196_000, most: 204_000 };
-const LEAST_READ = 0.95;
+const MIN_READ = 0.95;
 
 const requireSameConversation = (name: ClientName, seen: Told): void => {
   const { requests, refused, lastPrompt, read, prompts } = seen;
@@ -53,7 +53,7 @@ const requireSameConversation = (name: ClientName, seen: Told): void => {
     throw new Error(`${name} sent ${requests} good requests; refused: ${refused[0] ?? "none"}`);
   if (lastPrompt < PROMPT_TOKENS.least || lastPrompt > PROMPT_TOKENS.most)
     throw new Error(`the last prompt of ${name} had ${lastPrompt} tokens`);
-  if (read / prompts < LEAST_READ) throw new Error(`${name} read only ${read} of ${prompts} tokens from the cache`);
+  if (read / prompts < MIN_READ) throw new Error(`${name} read only ${read} of ${prompts} tokens from the cache`);
 };
 
 const middle = (reports: readonly Ended[]): Ended => ({
@@ -74,7 +74,7 @@ const findingsOf = (of: (name: ClientName) => Ended): readonly Finding[] => {
   const micros = (name: ClientName, figure: "turn" | "early" | "late") =>
     ({ value: of(name)[figure], unit: "µs" }) as const;
   const mebibytes = (name: ClientName) => ({ value: of(name).peak / MIB, unit: "MiB" }) as const;
-  // Cheaper than the better one is cheaper than both, so the limit stands in every row.
+  // Cheaper than the better one means cheaper than both, so every row has the limit.
   const cpu = OTHERS.map(
     (name): Finding => ({
       group: `One turn of a session of ${TURNS} turns and 200K tokens, all with a journal: CPU of the client`,
@@ -84,7 +84,7 @@ const findingsOf = (of: (name: ClientName) => Ended): readonly Finding[] => {
       limit: { of: "ratio", is: "at most", value: HALF },
     }),
   );
-  // No promise, but what somebody pays who has no need of a journal.
+  // Not a promise: the cost for somebody who needs no journal.
   const bare: Finding = {
     group: "The same, beside a client that could not be resumed",
     figure: "turns 2 to 100",

@@ -1,4 +1,4 @@
-/** The provider of this benchmark: the simulator in a process of its own, playing the model of the conversation.
+/** The provider of this benchmark: the simulator in its own process, playing the model of the conversation.
  *  Invariant: every request is validated, priced and looked up in the cache as a provider would do it.
  *  Elsewhere: the conversation (conversation.ts), what is asked of the ledger (sessions.ts). */
 
@@ -8,7 +8,7 @@ import { ECHO, echoOf, LAST_WORDS, TURNS, wordsOf } from "./conversation.ts";
 export type SimulatorOrder = { readonly tell: true };
 export type SimulatorReport =
   | { readonly type: "listening"; readonly url: string }
-  /** What one session did since the last time. */
+  /** What one session did since the last report. */
   | {
       readonly type: "session";
       readonly requests: number;

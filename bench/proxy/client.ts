@@ -1,6 +1,6 @@
-/** Requests of an agent on a kept connection, and how long their answers take.
- *  Invariant: bodies are ready before they are timed; every answer is read to its end, and one that is no answer is an
- *  error. */
+/** Requests of an agent on a kept-alive connection, and how long their answers take.
+ *  Invariant: bodies are ready before they are timed; every answer is read to its end, and anything that is not an answer is
+ *  an error. */
 
 import { Agent, request } from "node:http";
 
@@ -37,7 +37,7 @@ export const openClient = (url: string, connections = 1): Client => {
 const marker = { cache_control: { type: "ephemeral" } };
 const words = (letters: number, seed: number): string => `${seed} word `.repeat(letters / 8).slice(0, letters);
 
-/** The body of one turn of an agent, of about so many bytes. */
+/** The body of one turn of an agent, with about this many bytes. */
 export const turnOf = (agent: number, turn: number, bytes: number): Buffer => {
   const half = Math.floor(bytes / 2);
   const steps = Array.from({ length: turn }, (_, index) => [

@@ -12,13 +12,13 @@ export type GatewayReport =
   | { readonly type: "listening"; readonly url: string }
   | {
       readonly type: "state";
-      /** Of all threads, and of the one that passes requests on. */
+      /** CPU of all threads, and of the thread that forwards requests. */
       readonly micros: number;
       readonly passingMicros: number;
       readonly resident: number;
       readonly heap: number;
       readonly analysisHeap: number;
-      /** What is not in the report's sums although it passed. */
+      /** Requests that were forwarded but are not in the report's sums. */
       readonly missed: number;
     };
 
@@ -28,7 +28,7 @@ const collect = garbageCollector();
 type Gateway = { readonly url: string; readonly settled: () => Promise<Pick<Seen, "analysisHeap" | "missed">> };
 type Seen = Extract<GatewayReport, { readonly type: "state" }>;
 
-/** Two streams piped into each other: no header is looked at, nothing is kept, an error ends the process. */
+/** Two streams piped into each other: it inspects no header, records nothing, and an error ends the process. */
 const startBare = async (): Promise<Gateway> => {
   const { hostname, port } = new URL(upstream);
   const agent = new Agent({ keepAlive: true });

@@ -1,5 +1,5 @@
 /** What does the proxy between an agent and its provider cost: time, CPU, memory?
- *  Invariant: direct, bare and ours run in every round, on connections that are open already, against the same provider.
+ *  Invariant: direct, bare and ours run in every round, on connections that are already open, against the same provider.
  *  Elsewhere: the gateways (gateway-process.ts), how to read the table (../README.md). */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -62,10 +62,10 @@ export const measureProxy = async (extent: Extent, report: (step: string) => voi
 
 type Urls = Readonly<Record<string, string>>;
 
-/** Agents rest between two requests for longer than this: what is done with one must not be in the time of the next. */
+/** Agents pause longer than this between two requests: work after one request must not delay the next. */
 const REST_MS = 20;
 
-/** The median first byte of some requests in a row. */
+/** The median time to the first byte of several requests in a row. */
 const firstByte = async (client: Client, body: Buffer): Promise<number> => {
   const times: number[] = [];
   for (let index = 0; index < SENT; index += 1) {
@@ -173,7 +173,7 @@ const TURNS = 10;
 const TURN_BYTES = 40_000;
 const MEBIBYTE = 1024 * 1024;
 
-/** Agents that begin anew after some turns: more of them than are remembered. */
+/** Agents that start over after some turns: more of them than the proxy remembers. */
 const measureMemory = async (server: Server, requests: number): Promise<readonly Finding[]> => {
   const { child, url } = await startGateway("ours", server);
   await using _gateway = child;

@@ -1,6 +1,6 @@
 /** One client in its own process, so that its garbage and its memory do not affect the figures of others.
- *  Started with a client's name and a server's URL; takes orders until its parent leaves.
- *  Elsewhere: the clients (clients.ts), who orders (sending.ts, streams.ts). */
+ *  Started with a client's name and a server's URL; takes orders until its parent exits.
+ *  Elsewhere: the clients (clients.ts), who sends the orders (sending.ts, streams.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuMicros, garbageCollector } from "../measure.ts";
@@ -9,9 +9,9 @@ import { type ClientName, clientOf, type Opened } from "./clients.ts";
 export type ClientOrder = { readonly send: number } | { readonly hold: number };
 export type ClientReport =
   | { readonly type: "ready" }
-  /** CPU for each fork: built, sent, and its answer read to the end. */
+  /** CPU per fork: built, sent, and its answer read to the end. */
   | { readonly type: "sent"; readonly micros: number }
-  /** Growth for each fork while all are open: of the process, and of what V8 and its buffers hold. */
+  /** Growth per fork while all are open: of the process, and of V8's heap with its buffers. */
   | { readonly type: "holding"; readonly resident: number; readonly held: number }
   | { readonly type: "failed"; readonly message: string };
 
@@ -30,7 +30,7 @@ const send = async (count: number): Promise<ClientReport> => {
 };
 
 const memory = async (): Promise<{ readonly resident: number; readonly held: number }> => {
-  // More than once, with time between them: what one collection finalises is freed by the next.
+  // Several collections with pauses: what one finalizes is freed only by the next.
   for (let time = 0; time < 3; time += 1) {
     await sleep(150);
     await collect();

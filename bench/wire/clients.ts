@@ -1,6 +1,6 @@
 /** Four ways to send the same forks of the same parent.
- *  Invariant: all four put the same bytes on the wire (sending.ts checks it), and each makes them in the way that is
- *  natural to it.
+ *  Invariant: all four put the same bytes on the wire (sending.ts checks it), and each builds them in its own
+ *  natural way.
  *  Elsewhere: the process that a client runs in (client-process.ts), the answers (server-process.ts). */
 
 import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
@@ -37,7 +37,7 @@ export const clientOf = (name: ClientName, baseUrl: string): BenchClient => {
 const forksOf = (parent: Prepared, numbers: readonly number[]): readonly Prepared[] =>
   forkFamily(parent, numbers.map(directiveOf), { inFlight }).members;
 
-/** What only this fork says: its bytes after the end of the shared tail. */
+/** The fork's own text: its bytes after the end of the shared tail. */
 export const ownBytes = (): number => {
   const parent = parentOf(10_000);
   const shared = shareTail(parent.prefix, { inFlight });
@@ -67,7 +67,7 @@ const target = (baseUrl: string): Target => ({
   agent: new Agent({ keepAlive: true }),
 });
 
-/** Nothing here outlives the sending: the pieces are in no closure. */
+/** Nothing here outlives the request: no closure holds the pieces. */
 const post = ({ url, agent }: Target, pieces: readonly Buffer[]): Promise<Opened> => {
   const size = pieces.reduce((sum, { length }) => sum + length, 0);
   const headers = { ...anthropic.headers({ kind: "api-key", value: KEY }, []), "content-length": size };
@@ -90,7 +90,7 @@ const ended = (response: IncomingMessage): Promise<void> =>
     response.once("end", resolve).once("error", reject);
   });
 
-/** Nothing can be done with less: all bytes made before, what is shared in one buffer, each fork's own in another. */
+/** The least possible work: all bytes are built beforehand, the shared ones in one buffer, each fork's own in another. */
 const raw = (parent: Prepared, baseUrl: string): BenchClient => {
   const to = target(baseUrl);
   const escaped = (number: number): string => JSON.stringify(directiveOf(number)).slice(1, -1);
@@ -105,7 +105,7 @@ const raw = (parent: Prepared, baseUrl: string): BenchClient => {
 
 type Body = Anthropic.MessageCreateParamsStreaming;
 
-/** A fork's body as most programs hold it: an object that has the history by reference and a last message of its own. */
+/** A fork's body as most programs keep it: an object with a reference to the history and its own last message. */
 const bodyMaker = (parent: Prepared): ((number: number) => Body) => {
   const body = JSON.parse(Buffer.concat(forksOf(parent, [0]).map(bytesOf)).toString()) as Body;
   const last = body.messages.at(-1);

@@ -1,6 +1,6 @@
 /** What does one more fork cost to build, and does it matter how long its parent is?
- *  Invariant: a fork is built as users build it, by `forkFamily`; the family's shared tail is in the figure, divided by
- *  the forks that share it.
+ *  Invariant: a fork is built as users build it, with `forkFamily`; the figure includes the family's shared tail, divided
+ *  by the forks that share it.
  *  Elsewhere: sending it (sending.ts), the conversation (history.ts). */
 
 import { bytesOf, forkFamily } from "@prefork/wire";

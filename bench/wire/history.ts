@@ -1,7 +1,6 @@
 /** A conversation of a coding agent, as long as asked, and what grows from it.
- *  Invariant: the same length gives the same bytes. Four bytes of content count as a token, JSON around it is
- *  free (the simulator's rule), and all text is ASCII, which is the
- *  case that `JSON.stringify` is fastest at.
+ *  Invariant: the same length gives the same bytes. Four bytes of content count as a token, the JSON around it
+ *  is free (the simulator's rule), and all text is ASCII, where `JSON.stringify` is fastest.
  *  Elsewhere: who sends it (clients.ts), what building costs (turns.ts, forks.ts). */
 
 import {
@@ -23,7 +22,7 @@ const BYTES_PER_TOKEN = 4;
 export const lengthText = (tokens: number): string =>
   tokens < 1_000_000 ? `${tokens / 1_000}K` : `${tokens / 1_000_000}M`;
 
-/** Source code and its messages: quotes, tabs and line ends, since escaping them is what encoding costs. */
+/** Source-like text with quotes, tabs and line breaks, because escaping these is what makes encoding expensive. */
 const LINES = [
   'import { readFile } from "node:fs/promises";\n',
   "export const total = (rows: readonly Row[]): number => rows.reduce((sum, { value }) => sum + value, 0);\n",
@@ -65,9 +64,9 @@ const head: Head = {
   })),
 };
 
-/** Tokens of tool results, one after the other: short listings, a file, a long log. */
+/** Lengths of tool results in tokens, in turn: short listings, a file, a long log. */
 const RESULTS = [200, 900, 350, 2_500, 600, 1_500, 250, 3_000] as const;
-/** What the model says before a call, and that with the call itself. */
+/** Tokens of the model's text before a call, and of that text with the call. */
 const WORDS = 60;
 const CALL_TOKENS = WORDS + 12;
 
@@ -92,7 +91,7 @@ export const fixedTurn = (number: number): readonly Message[] => [
 
 export type History = { readonly messages: readonly Message[]; readonly build: () => FrozenPrefix };
 
-/** A conversation whose prompt, tools and system included, has `tokens` tokens (to a hundred or so). */
+/** A conversation whose prompt, including tools and system, has `tokens` tokens (within about a hundred). */
 export const historyOf = (tokens: number): History => {
   const opened = FrozenPrefix.open(anthropic.encoder, head);
   const question = 150;
@@ -131,5 +130,5 @@ export const inFlight: Message = {
 
 const DIRECTIVE = textOf(100, 5);
 
-/** About 100 tokens, another for each fork. */
+/** About 100 tokens, different for each fork. */
 export const directiveOf = (number: number): string => `Part ${String(number).padStart(6, "0")}. ${DIRECTIVE}`;

@@ -1,5 +1,5 @@
 /** The wire's promises in figures: building turns, building forks, sending them, holding them open.
- *  Elsewhere: how to read the table (../README.md), how figures are taken (../measure.ts). */
+ *  Elsewhere: how to read the table (../README.md), how figures are measured (../measure.ts). */
 
 import { type Extent, mustAllowOpenFiles } from "../measure.ts";
 import type { Finding } from "../table.ts";

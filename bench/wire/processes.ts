@@ -12,7 +12,7 @@ export type Server = AsyncDisposable & {
   readonly state: () => Promise<{ readonly held: number; readonly digests: readonly string[] }>;
 };
 
-/** `canned` does as little as a server can; `simulator` does what a provider does. */
+/** `canned` does as little as a server can; `simulator` does what a real provider does. */
 export const startServer = async (kind: "canned" | "simulator"): Promise<Server> => {
   const script = kind === "canned" ? "./server-process.ts" : "./simulator-process.ts";
   const child = await startChild<ServerOrder, ServerReport>(new URL(script, import.meta.url));

@@ -1,5 +1,5 @@
-/** What does one more fork of a long parent cost to build and to send, beside other ways to send the same bytes?
- *  Invariant: CPU of the client's process alone; every client runs in every round, on connections that are open already.
+/** What does one more fork of a long parent cost to build and send, compared with other ways to send the same bytes?
+ *  Invariant: only the CPU of the client's process counts; every client runs in every round, on connections that are already open.
  *  Elsewhere: the ways (clients.ts), building alone (forks.ts). */
 
 import { type Extent, interleave } from "../measure.ts";

@@ -48,7 +48,7 @@ const answer = (request: IncomingMessage, response: ServerResponse): void => {
   const { mode } = state;
   const hash = createHash("sha256");
   if (mode === "digest") request.on("data", (chunk: Buffer) => hash.update(chunk));
-  request.on("error", () => undefined); // a client that leaves is no failure here
+  request.on("error", () => undefined); // a client that disconnects is not a failure here
   request.on("end", () => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     if (mode === "digest") state.digests.add(hash.digest("hex"));
@@ -67,7 +67,7 @@ const answer = (request: IncomingMessage, response: ServerResponse): void => {
 
 const tell = (report: ServerReport): void => void process.send?.(report);
 
-// Between two samples of a client its connections may rest longer than a server usually waits.
+// Between two samples a client's connections may be idle longer than a server usually allows.
 const server = createServer({ keepAliveTimeout: 180_000 }, answer);
 server.listen({ host: "127.0.0.1", port: 0, backlog: 2_048 }, () => {
   tell({ type: "listening", url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });

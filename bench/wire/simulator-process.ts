@@ -1,6 +1,6 @@
-/** The simulator in a process of its own, taking the same orders as the canned server.
- *  Invariant: what is held has been parsed, priced and entered in the ledger, as a provider would have done it.
- *  Elsewhere: the server for figures in which a provider's work would only stand in the way (server-process.ts). */
+/** The simulator in its own process, taking the same orders as the canned server.
+ *  Invariant: every open request has been parsed, priced and entered in the ledger, as a provider would do it.
+ *  Elsewhere: the server for figures that a provider's work would only distort (server-process.ts). */
 
 import { say, startSimulator } from "@prefork/simulator";
 import type { ServerMode, ServerOrder, ServerReport } from "./server-process.ts";

@@ -9,11 +9,11 @@ import { CLIENT_NAMES, type ClientName, ownBytes } from "./clients.ts";
 import { ordered, type Server, startClient, startServer } from "./processes.ts";
 
 const KIB = 1_024;
-const MOST_KIB = 64;
+const MAX_KIB = 64;
 const PROMISED_STREAMS = 1_000;
 /** Clients that copy the whole body for each fork get fewer, or they would need gigabytes. */
 const FEWER = 10;
-/** Enough to have all code loaded, too few to leave the process room that the streams would then fill unseen. */
+/** Enough to load all code, but too few to leave free memory in the process that the measured streams could fill unnoticed. */
 const WARM_UP = 2;
 
 type Holding = { readonly open: number; readonly resident: number; readonly held: number };
@@ -24,13 +24,13 @@ const KINDS: readonly (readonly [Kind, string])[] = [
   ["held", "JavaScript heap and buffers"],
 ];
 
-/** A client that drops its bodies grows by less than a process's memory swings by itself at a tenth of the streams. */
+/** At a tenth of the streams, a client that drops its bodies grows by less than the noise of a process's memory. */
 const COMPARED: Readonly<Record<Kind, readonly ClientName[]>> = {
   resident: ["raw two-chunk POST", "official SDK"],
   held: ["raw two-chunk POST", "JSON.stringify client", "official SDK"],
 };
 
-/** What DESIGN promises: our client, and the simulator in another process. */
+/** What the design promises: our client, and the simulator in another process. */
 export const measureStreams = async ({ streams }: Extent): Promise<readonly Finding[]> => {
   await using simulator = await startServer("simulator");
   const { tail, overTail } = tailOf();
@@ -48,13 +48,13 @@ export const measureStreams = async ({ streams }: Extent): Promise<readonly Find
         group,
         figure,
         ours: overTail(holding[kind]),
-        limit: { of: "ours", is: "at most", value: MOST_KIB },
+        limit: { of: "ours", is: "at most", value: MAX_KIB },
       }),
     ),
   ];
 };
 
-/** The same beside other clients, on a server that answers at once. */
+/** Compared with other clients, on a server that answers at once. */
 export const compareStreams = async (server: Server, { streams }: Extent): Promise<readonly Finding[]> => {
   const holdings = new Map<ClientName, Holding>();
   for (const name of CLIENT_NAMES) {
@@ -65,7 +65,7 @@ export const compareStreams = async (server: Server, { streams }: Extent): Promi
   const amount = (name: ClientName, kind: Kind): Amount => overTail(holdings.get(name)?.[kind] ?? Number.NaN);
   return KINDS.flatMap(([kind, figure]) =>
     COMPARED[kind].map((name) => ({
-      group: `The same beside other clients, over the ${tail} (canned server)`,
+      group: `The same, compared with other clients, over the ${tail} (canned server)`,
       figure,
       ours: amount("ours", kind),
       against: { name: `${name}, ${holdings.get(name)?.open} open`, amount: amount(name, kind) },
@@ -73,7 +73,7 @@ export const compareStreams = async (server: Server, { streams }: Extent): Promi
   );
 };
 
-/** The promise is about what a fork costs beyond what only it says. */
+/** The promise covers what a fork costs beyond its own text. */
 const tailOf = (): { readonly tail: string; readonly overTail: (bytes: number) => Amount } => {
   const own = ownBytes();
   return {

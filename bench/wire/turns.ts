@@ -1,6 +1,5 @@
 /** What does turn k of a session cost to build, when k is early and when it is late?
- *  Invariant: the turn is the same for every length; the history before it is built anew for each sample and not
- *  measured, so that the turn grows the newest prefix, as it does in a session.
+ *  Invariant: the turn is the same for every length; the history before it is rebuilt for each sample, unmeasured, so that the turn grows the newest prefix, as it does in a session.
  *  Elsewhere: the conversation (history.ts). */
 
 import { anthropic, type FrozenPrefix, type Marker, nextMarkers, prepare } from "@prefork/wire";

@@ -22,7 +22,7 @@ const CHECK = "git diff --quiet HEAD -- package.json";
 
 type Place = { readonly repository: string; readonly folder: string; readonly state: string };
 
-/** Makes copies in an empty folder. */
+/** Creates copies in an empty folder. */
 type Maker = {
   readonly name: "ours" | "plain" | "clone";
   readonly make: (place: Place, copies: number) => Promise<void>;
@@ -54,7 +54,7 @@ const MAKERS: readonly Maker[] = [
   },
 ];
 
-/** At once, git trips over a worktree that another git is just making, and has to be asked again. */
+/** In parallel, git fails on a worktree that another git is just creating, and has to retry. */
 const addPlain = async (repository: string, branch: string, path: string): Promise<void> => {
   for (;;) {
     const failed = await git(repository, "worktree", "add", "-q", "-B", branch, path, "HEAD").then(
@@ -70,7 +70,7 @@ type Sample = { readonly ms: number; readonly cpuMs: number; readonly kib: numbe
 
 const TICK_MS = 10;
 
-/** Of this process and of all that it has waited for. */
+/** CPU of this process and of all processes that it has waited for. */
 const cpuMs = (): number => {
   const fields = readFileSync("/proc/self/stat", "utf8")
     .replace(/^.*\) /s, "")
@@ -93,7 +93,7 @@ export const measureWorktree = async (extent: Extent, report: (step: string) => 
       const place = await placeIn(scratch.path);
       const taken = await sample(maker, place, size);
       samples.set(maker.name, [...(samples.get(maker.name) ?? []), taken]);
-      // Those of the last round are worked in below.
+      // The copies of the last round are used below.
       if (!(isLast && maker.name === "ours")) await forget(place);
     }
   }
@@ -101,7 +101,7 @@ export const measureWorktree = async (extent: Extent, report: (step: string) => 
   return [...creating(samples, size), ...(await merging(scratch.path, size))];
 };
 
-/** Ours is first and last by turns. Clones have no limit to keep, and are made once. */
+/** Ours alternates between first and last. Clones have no limit to meet, and are created once. */
 const orderOf = (round: number): readonly Maker[] =>
   (round % 2 === 0 ? MAKERS : MAKERS.toReversed()).filter(({ name }) => name !== "clone" || round === 0);
 
@@ -126,7 +126,7 @@ const sample = async ({ make }: Maker, place: Place, { copies }: Size): Promise<
   return { ms: ms / copies, cpuMs: used / copies, kib: kib / copies };
 };
 
-/** The repository as it was: without copies, branches and refs of ours. */
+/** Restores the repository: removes our copies, branches and refs. */
 const forget = async ({ repository, folder, state }: Place): Promise<void> => {
   for (const path of [folder, state]) await rm(path, { recursive: true, force: true });
   await rm(join(repository, ".git/worktrees"), { recursive: true, force: true });
@@ -154,7 +154,7 @@ const creating = (samples: ReadonlyMap<Maker["name"], readonly Sample[]>, size: 
   });
 };
 
-/** Two files that no other copy changes. */
+/** Changes two files that no other copy changes. */
 const workIn = async (path: string, { index, copies, files }: { readonly index: number } & Size): Promise<void> => {
   const share = Math.floor(files / copies);
   for (const file of [index * share, index * share + 1])
@@ -186,11 +186,11 @@ const merging = async (scratch: string, size: Size): Promise<readonly Finding[]>
       ours: amount(merged.ms),
       against: { name: "git merge, with the same", amount: amount(plain.ms) },
     },
-    { group, figure: "taken back, all of the queue", ours: amount(undone.ms) },
+    { group, figure: "undone, the whole queue", ours: amount(undone.ms) },
   ];
 };
 
-/** The same branches and the same check, in a clean clone: git merges into no checkout that has other changes there. */
+/** The same branches and the same check, in a clean clone: git does not merge into a checkout that has other changes there. */
 const plainMerges = async (
   { repository, folder }: Place,
   tasks: readonly string[],

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 
 const FILES_A_FOLDER = 50;
 
-/** Without hooks, helpers and settings of whoever runs this. */
+/** Without the hooks, helpers and settings of the person who runs this. */
 const ENVIRONMENT = {
   PATH: process.env.PATH ?? "/usr/bin:/bin",
   HOME: "/nowhere",
@@ -44,11 +44,11 @@ export const makeRepository = async (path: string, files: number): Promise<void>
   await git(path, "init", "-q", "-b", "main");
   await git(path, "add", "-A");
   await git(path, "commit", "-q", "-m", "All of it");
-  await git(path, "repack", "-q", "-a", "-d"); // as a repository is that was fetched
+  await git(path, "repack", "-q", "-a", "-d"); // like a repository that was fetched
   await writeFile(join(path, "README.md"), "# A generated repository, changed and not committed\n");
   await writeFile(join(path, "untracked.md"), "Never added.\n");
 };
 
-/** What a folder takes on the disk, in KiB. */
+/** The disk space of a folder, in KiB. */
 export const diskOf = async (path: string): Promise<number> =>
   Number((await run("du", ["-sk", path])).stdout.split("\t")[0]);

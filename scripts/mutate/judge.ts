@@ -35,7 +35,7 @@ type Span = { readonly start: number; readonly end: number; readonly executed: b
 
 /** A file that hangs through a fault is ended; a slow machine is not a fault. */
 const SLOWER = 6;
-const LEAST_MS = 20_000;
+const MIN_MS = 20_000;
 
 /** The files of the work tree, with packages of ours in the copy and those of others shared. */
 export function copyRepository(root: string, copy: string): void {
@@ -77,7 +77,7 @@ export async function judge(copy: string, mutant: Mutant, reaches: readonly Reac
   writeFileSync(path, applied(text, mutant));
   try {
     for (const { test, ms } of asked)
-      if (!(await passes(copy, { test, limitMs: Math.max(LEAST_MS, ms * SLOWER), env: {} })))
+      if (!(await passes(copy, { test, limitMs: Math.max(MIN_MS, ms * SLOWER), env: {} })))
         return { kind: "killed", by: test };
     return { kind: "survived", asked: asked.length };
   } finally {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 export const CLIENT_NAMES = ["ours", "our wire alone", "raw two-chunk POST", "copy and JSON.stringify"] as const;
 export type ClientName = (typeof CLIENT_NAMES)[number];
 
-/** Makes ready for a family of so many forks; nothing of that is measured. */
+/** Prepares a family of this many forks, unmeasured. */
 export type ForkClient = (forks: number) => Promise<ReadyFamily>;
 
 export type ReadyFamily = AsyncDisposable & {
@@ -14,7 +14,7 @@ export type ReadyFamily = AsyncDisposable & {
   readonly run: () => Promise<void>;
 };
 
-/** Where the requests of a family of ours were kept, for others to send the same. */
+/** Where our requests of a family were saved, so that others send the same bytes. */
 export const keptRequests = (folder: string, forks: number): { readonly parent: string; readonly fork: string } => ({
   parent: join(folder, `parent-${forks}.json`),
   fork: join(folder, `fork-${forks}.json`),

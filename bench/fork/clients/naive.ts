@@ -1,7 +1,7 @@
 /** A family as most programs would write it: each fork gets a copy of the messages, the body is built from the object, and
  *  `fetch` sends it.
  *  Invariant: it sends the bytes that ours sends (families.ts checks it).
- *  Elsewhere: with everything made before (raw.ts), with a session around it (ours.ts). */
+ *  Elsewhere: with everything built beforehand (raw.ts), with a session around it (ours.ts). */
 
 import { readFile } from "node:fs/promises";
 import { anthropic, directiveText } from "@prefork/wire";

@@ -21,21 +21,21 @@ export type Parent = AsyncDisposable & {
   readonly sessions: string;
 };
 
-/** More than any family here needs, so that nothing is refused or summed up. */
-const MOST_TASKS = 10_000;
+/** More than any family here needs, so that nothing is refused or compacted. */
+const MAX_TASKS = 10_000;
 const WINDOW = 10_000_000;
 
-/** A thousand forks are held until the last of them is open, however busy the machine is. */
+/** A thousand forks stay open until the last one is open, however busy the machine is. */
 const PATIENT = { firstByteMs: 600_000, idleMs: 600_000 };
 
 export type ParentPlace = {
   readonly baseUrl: string;
   readonly tokens: number;
-  /** Somebody else removes it: this process may be ended at any time. */
+  /** The owner removes it, because this process may be killed at any time. */
   readonly folder: string;
 };
 
-/** Has the conversation, and gives a way to go on from its end. */
+/** Runs the conversation, and returns a way to resume from its end. */
 export const keepParent = async ({ baseUrl, tokens, folder }: ParentPlace): Promise<() => Promise<Parent>> => {
   const place = await mkdtemp(join(folder, "parent-"));
   const [cwd, home, kept] = [join(place, "workspace"), join(place, "home"), join(place, "kept")];
@@ -43,8 +43,8 @@ export const keepParent = async ({ baseUrl, tokens, folder }: ParentPlace): Prom
   const options = (state: string): SessionOptions => ({
     engine: anthropicEngine({ baseUrl, credential: { kind: "api-key", value: KEY }, model: MODEL, timeouts: PATIENT }),
     permissions: { mode: "bypass" },
-    mostTasks: MOST_TASKS,
-    forking: { mostPerFamily: MOST_TASKS, mostPerSession: MOST_TASKS },
+    mostTasks: MAX_TASKS,
+    forking: { mostPerFamily: MAX_TASKS, mostPerSession: MAX_TASKS },
     window: WINDOW,
     compactAt: 1,
     ...{ cwd, home, state },
@@ -77,7 +77,7 @@ const converse = async (opened: Session, tokens: number): Promise<string> => {
   return session.id;
 };
 
-/** Reads an exchange as a program does that shows it, and gives the length of its last prompt. */
+/** Reads an exchange like a program that displays it, and returns the length of its last prompt. */
 export const had = async (exchange: Exchange): Promise<{ readonly bytes: number }> => {
   let bytes = 0;
   for await (const event of exchange) if (event.type === "turn_started" && event.agent === "main") bytes = event.bytes;

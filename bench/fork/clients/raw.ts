@@ -12,7 +12,7 @@ import { type ForkClient, keptRequests, numbers } from "./client.ts";
 
 const escaped = (number: number): string => JSON.stringify(directiveOf(number)).slice(1, -1);
 
-/** A fork's request as the bytes that all share, and the bytes that begin with its own. */
+/** A fork's request in two parts: the bytes that all share, and the rest, which starts with its own text. */
 export const cutFork = (first: Buffer): { readonly shared: Buffer; readonly own: (number: number) => Buffer } => {
   const cut = first.lastIndexOf(escaped(0));
   if (cut < 0) throw new Error("the kept request is not that of the first fork");

@@ -1,5 +1,5 @@
 /** A family as the wire package alone builds and sends it: no session, no journal, no tools.
- *  Invariant: it sends the bytes that the session sends (families.ts checks it), in the order that economics choose.
+ *  Invariant: it sends the bytes that the session sends (families.ts checks it), in the order that the economics choose.
  *  Elsewhere: with a session around it (ours.ts), with less (raw.ts). */
 
 import { readFile } from "node:fs/promises";
@@ -33,7 +33,7 @@ type Kept = {
   }[];
 };
 
-/** The parent's turn with its calls: what stands before the last message of a fork. */
+/** The parent's turn with its calls: everything before the last message of a fork. */
 const turnIn = (fork: string): Message => {
   const { messages } = JSON.parse(fork) as Kept;
   const calls = messages.at(-2)?.content ?? [];

@@ -1,5 +1,5 @@
 /** The conversation with the Vercel AI SDK: `streamText` and its own tool loop, as its documentation writes it.
- *  Invariant: cache markers stand where ours do, at the end of the system prompt and at the last message.
+ *  Invariant: cache markers are where ours are, at the end of the system prompt and at the last message.
  *  Elsewhere: the same with other libraries (ours.ts, anthropic-sdk.ts), who measures it (session-process.ts). */
 
 import { createAnthropic } from "@ai-sdk/anthropic";
@@ -53,7 +53,7 @@ const talk = async (baseUrl: string, { turnStarted, keeping }: Talking): ReturnT
   return { shown, text: await result.text };
 };
 
-/** What a step is given is the base of the next one, so the marker of the step before is taken off. */
+/** Each step's input is the base of the next one, so the previous step's marker is removed. */
 const marked = (messages: readonly ModelMessage[]): ModelMessage[] =>
   messages.map((message, index) => {
     if (index === messages.length - 1) return { ...message, providerOptions: MARKER };

@@ -1,5 +1,5 @@
 /** The conversation with the vendor's own SDK and a loop around it, as its documentation writes one.
- *  Invariant: cache markers stand where ours do, at the end of the system prompt and at the last block.
+ *  Invariant: cache markers are where ours are, at the end of the system prompt and at the last block.
  *  Elsewhere: the same with other libraries (ours.ts, ai-sdk.ts), who measures it (session-process.ts). */
 
 import Anthropic from "@anthropic-ai/sdk";
@@ -64,7 +64,7 @@ type UserOrAnswer =
   | { role: "user"; content: (Anthropic.TextBlockParam | Anthropic.ToolResultBlockParam)[] }
   | { role: "assistant"; content: Anthropic.ContentBlock[] };
 
-/** The history with a marker at its end, itself left as it is: a body may hold four markers, not one a turn. */
+/** A copy of the history with a marker at its end. A body may have only four markers, not one per turn. */
 const marked = (history: readonly UserOrAnswer[]): Anthropic.MessageParam[] => {
   const last = history.at(-1);
   const block = last?.role === "user" ? last.content.at(-1) : undefined;

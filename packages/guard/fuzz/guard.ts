@@ -23,7 +23,7 @@ export type FuzzOptions = {
   readonly inputs: number;
   /** No new input after this long; what was not reached is a finding of its own. */
   readonly seconds: number;
-  readonly told: (line: string) => void;
+  readonly report: (line: string) => void;
 };
 
 export type FuzzReport = { readonly findings: readonly string[]; readonly summary: readonly string[] };
@@ -87,7 +87,7 @@ const reservoir = (most: number, chance: SeededRandom) => {
   };
 };
 
-export const fuzz = async ({ seed, inputs, seconds, told }: FuzzOptions): Promise<FuzzReport> => {
+export const fuzz = async ({ seed, inputs, seconds, report }: FuzzOptions): Promise<FuzzReport> => {
   const findings: string[] = [];
   const chance = seededRandom(seed);
   const from = corpora();
@@ -107,10 +107,10 @@ export const fuzz = async ({ seed, inputs, seconds, told }: FuzzOptions): Promis
     allowed.add(text);
     samples.offer(text);
     readings.offer(text);
-    if (made % 50_000 === 0) told(`${made} inputs`);
+    if (made % 50_000 === 0) report(`${made} inputs`);
   }
   if (made < inputs) findings.push(`only ${made} of ${inputs} inputs in ${seconds} s`);
-  told(`${made} inputs judged, ${allowed.size} allowed`);
+  report(`${made} inputs judged, ${allowed.size} allowed`);
   findings.push(...growthFindings(), ...tenfoldFindings(from, seededRandom(seed + 3)));
   const summary = [
     `${made} inputs, ${allowed.size} of them allowed`,
@@ -120,9 +120,9 @@ export const fuzz = async ({ seed, inputs, seconds, told }: FuzzOptions): Promis
   const problem = sandboxProblem();
   if (problem !== undefined) return { findings, summary: [...summary, `nothing was really run: ${problem}`] };
   const late = lateSamples(seededRandom(seed + 4));
-  told(`running ${samples.kept.length} of them, and ${late.length} whose names turn up late`);
+  report(`running ${samples.kept.length} of them, and ${late.length} whose names turn up late`);
   const runs = await runSamples([...samples.kept, ...late]);
-  told(`reading ${readings.kept.length} of them with bash`);
+  report(`reading ${readings.kept.length} of them with bash`);
   const differences = await differentReadings(readings.kept);
   findings.push(...runs.findings, ...differences.findings);
   return { findings, summary: [...summary, runs.summary, differences.summary] };
