@@ -16,12 +16,12 @@ const asked = (promptTokens: number, maxTokens: number): Parameters<typeof worst
 
 const used = (plain: number, output: number): Usage => ({ ...noUsage, plain, output });
 
-test("the worst case is all of the prompt written, and the longest answer", () => {
+test("the worst case writes the whole prompt to the cache and gets the longest answer", () => {
   assert.deepEqual(worstCase(asked(1_000_000, 100_000)), { usd: 2.5 + 1, tokens: 1_100_000 });
   assert.deepEqual(worstCase({ promptTokens: 10, maxTokens: 5, facts: undefined }), { usd: 0, tokens: 15 });
 });
 
-test("what is reserved counts as spent until what was used takes its place", () => {
+test("a reservation counts as spent until the actual cost replaces it", () => {
   const account = new Account({ usd: 10, tokens: 1_000 });
   assert.equal(account.reserve({ usd: 6, tokens: 600 }), undefined);
   assert.deepEqual(account.reserve({ usd: 5, tokens: 1 }), { limit: "usd", needed: 5, left: 4 });
@@ -32,7 +32,7 @@ test("what is reserved counts as spent until what was used takes its place", () 
   assert.deepEqual(account.spent, { usage: used(100, 20), usd: 1 });
 });
 
-test("an account inside another takes from both or from neither", () => {
+test("an account inside another reserves from both or from neither", () => {
   const above = new Account({ usd: 10 });
   const [one, other] = [new Account({ usd: 8 }, { above }), new Account({}, { above })];
   assert.equal(one.reserve({ usd: 7, tokens: 1 }), undefined);
@@ -45,7 +45,7 @@ test("an account inside another takes from both or from neither", () => {
   assert.deepEqual([other.countsMoney, new Account().countsMoney], [true, false]);
 });
 
-test("what an earlier life of the session spent counts", () => {
+test("what an earlier run of the session spent counts", () => {
   const account = new Account({ usd: 1 }, { spent: { usage: noUsage, usd: 0.75 } });
   assert.deepEqual(account.reserve({ usd: 0.5, tokens: 0 }), { limit: "usd", needed: 0.5, left: 0.25 });
 });
@@ -57,7 +57,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant("settle" as const), which: fc.nat(20), share: fc.constantFrom(0, 0.5, 1) }),
 );
 
-test("in whatever order requests of several accounts begin and end, no limit is ever passed", () => {
+test("no limit is ever exceeded, in whatever order requests of several accounts begin and end", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const above = new Account({ usd: 12, tokens: 1_500 });
@@ -96,7 +96,7 @@ test("in whatever order requests of several accounts begin and end, no limit is 
   );
 });
 
-test("a request that does not fit is asked to be shorter before it is refused", () => {
+test("a request that does not fit gets a shorter answer limit before it is refused", () => {
   const tight = new Account({ tokens: 10_000 });
   assert.deepEqual(fitRequest(tight, asked(6_000, 16_000)), {
     ok: true,
@@ -109,7 +109,7 @@ test("a request that does not fit is asked to be shorter before it is refused", 
   assert.deepEqual([fitted.ok, fitted.ok && fitted.maxTokens], [true, 3_999]); // rounded down, never up
 });
 
-test("an answer is never asked to be shorter than is of use", () => {
+test("an answer limit is never reduced below a useful length", () => {
   const account = new Account({ tokens: 7_023 });
   const refused = { ok: false, shortage: { limit: "tokens", needed: 22_000, left: 7_023 } };
   assert.deepEqual(fitRequest(account, asked(6_000, 16_000)), refused);
@@ -120,7 +120,7 @@ test("an answer is never asked to be shorter than is of use", () => {
   assert.deepEqual([short.ok, short.ok && short.maxTokens], [true, 10]);
 });
 
-test("whatever is asked and left, a fit holds what it says, and is refused only where the shortest does not fit", () => {
+test("for any request and budget, a fitted request stays within the budget, and one is refused only if the shortest answer does not fit", () => {
   const request = fc.record({ promptTokens: fc.nat(200_000), maxTokens: fc.integer({ min: 1, max: 64_000 }) });
   const limits = fc.record({ usd: fc.double({ min: 0, max: 2, noNaN: true }), tokens: fc.nat(300_000) });
   fc.assert(
@@ -142,13 +142,13 @@ test("whatever is asked and left, a fit holds what it says, and is refused only 
   );
 });
 
-test("tokens are estimated high, and from what the provider last said where it has said something", () => {
+test("tokens are estimated high, and from the provider's last count if there is one", () => {
   assert.equal(estimateTokens(3_001), 1_001);
   assert.equal(estimateTokens(9_000, { bytes: 6_000, tokens: 1_500 }), 2_500);
   assert.equal(estimateTokens(3_000, { bytes: 6_000, tokens: 1_500 }), 1_000);
 });
 
-test("a request that only others in flight keep from fitting waits for them, and asks for no shorter answer", async () => {
+test("a request that would fit without the requests in flight waits for them, and its answer is not shortened", async () => {
   const above = new Account({ tokens: 30_000 });
   const [one, other] = [new Account({}, { above }), new Account({}, { above })];
   const { signal } = new AbortController();
@@ -164,7 +164,7 @@ test("a request that only others in flight keep from fitting waits for them, and
   assert.deepEqual(await second, { ok: true, maxTokens: 8_000, reserved: worstCase(asked(10_000, 8_000)) });
 });
 
-test("where waiting would not help, the answer is shortened or the request refused at once; an abort ends the wait", async () => {
+test("if waiting would not help, the answer is shortened or the request refused at once; an abort ends the wait", async () => {
   const account = new Account({ tokens: 20_000 });
   const stop = new AbortController();
   const shorter = await fitOrWait(account, asked(10_000, 16_000), stop.signal);

@@ -20,7 +20,7 @@ const refusals = (content: readonly Block[], stop?: StopReason): readonly (reado
 const CUT =
   "Not run: the answer was cut at its length limit before this call was complete. Send smaller calls, fewer at a time.";
 
-test("a sound answer enters as it came", () => {
+test("a valid answer is entered unchanged", () => {
   const content = [thought("s"), words("Let me look. "), call("a", '{ "file_path":"a" }'), words("And."), call("b")];
   assert.deepEqual(read(content), {
     message: { role: "assistant", content },
@@ -30,7 +30,7 @@ test("a sound answer enters as it came", () => {
   });
 });
 
-test("half a call enters with an empty input and is answered, and so are the whole ones beside it", () => {
+test("an incomplete call is entered with an empty input and answered, and so are the complete calls next to it", () => {
   const content = [words("Writing."), call("a", '{"x":1}'), call("b", '{"content":"hal')];
   const { message, calls } = read(content, "max-tokens");
   assert.deepEqual(message?.content, [words("Writing."), call("a", '{"x":1}'), call("b")]);
@@ -41,7 +41,7 @@ test("half a call enters with an empty input and is answered, and so are the who
   ]);
 });
 
-test("input that is no JSON object is emptied and refused", () => {
+test("input that is not a JSON object is emptied and refused", () => {
   for (const input of ["", "[]", "null", "1", '"x"', "{", '{"a":1}}'])
     assert.deepEqual(
       [read([call("a", input)]).calls, refusals([call("a", input)])],
@@ -49,7 +49,7 @@ test("input that is no JSON object is emptied and refused", () => {
     );
 });
 
-test("an id that stands twice in an answer, or in an earlier one, is replaced by one that nobody has", () => {
+test("an id that occurs twice in an answer, or in an earlier answer, is replaced by a unique one", () => {
   const content = [call("a", '{"x":1}'), call("b"), call("a", '{"x":2}'), call("a", '{"x":3}')];
   assert.deepEqual(read(content).calls, [
     call("a", '{"x":1}'),
@@ -69,7 +69,7 @@ test("an id that stands twice in an answer, or in an earlier one, is replaced by
   );
 });
 
-test("a replaced id is in nobody's letters any more, and stays below forty of them", () => {
+test("a replaced id no longer occurs in the raw text, and the new one is shorter than forty characters", () => {
   const raw = '{"type":"function_call","call_id":"a","name":"Read","arguments":"{}"}';
   assert.deepEqual(read([call("a"), { ...call("a"), raw }]).calls, [call("a"), call("a-2")]);
   const long = "x".repeat(60);
@@ -79,7 +79,7 @@ test("a replaced id is in nobody's letters any more, and stays below forty of th
   );
 });
 
-test("in a turn that its provider signed ids stay: of two calls with one id one enters, and neither may run", () => {
+test("ids stay in a turn that its provider signed: of two calls with one id, one is entered and neither may run", () => {
   for (const signed of [thought("s"), { type: "redacted_thinking", data: "d" } as const]) {
     const content = [signed, call("a", '{"x":1}'), call("b"), call("a", '{"x":2}')];
     assert.deepEqual(read(content).calls, [call("a", '{"x":1}'), call("b")]);
@@ -99,7 +99,7 @@ test("a call without an id gets one, so that it can be answered", () => {
   );
 });
 
-test("calls run only from an answer that is complete", () => {
+test("calls run only if the answer is complete", () => {
   const complete: readonly StopReason[] = ["tool-use", "end", "stop-sequence"];
   for (const stop of complete) assert.deepEqual(refusals([call("a")], stop), []);
   const others: readonly StopReason[] = ["pause", "refusal", "context-full", "other"];
@@ -107,7 +107,7 @@ test("calls run only from an answer that is complete", () => {
     assert.deepEqual(refusals([call("a")], stop), [["a", "Not run: the answer ended before it was complete."]]);
 });
 
-test("what no provider takes back does not enter: text without a letter, thinking that was cut", () => {
+test("content that no provider accepts back is not entered: blank text, and thinking that was cut off", () => {
   assert.equal(read([words(""), words(" \n")], "end").message, undefined);
   assert.equal(read([], "end").message, undefined);
   assert.equal(read([thought("")], "max-tokens").message, undefined);
@@ -134,7 +134,7 @@ const anyStop = fc.constantFrom<StopReason>(
   "other",
 );
 
-test("whatever is answered, calls have ids of their own and objects as input, and each may run or is refused, once", () => {
+test("for any answer, calls have unique ids and objects as input, and each is either allowed or refused once", () => {
   fc.assert(
     fc.property(fc.array(anyBlock, { maxLength: 8 }), anyStop, (content, stop) => {
       const { message, calls, refused } = read(content, stop);

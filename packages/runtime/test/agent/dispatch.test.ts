@@ -83,7 +83,7 @@ const textsOf = (results: readonly ToolResultBlock[]): readonly string[] =>
 
 const saying: Body = async (at) => ({ content: `did ${at}` });
 
-test("calls that only read run beside each other, and their results stand in the order of the calls", async () => {
+test("read-only calls run in parallel, and their results are in the order of the calls", async () => {
   const all = gate();
   const inside = new Set<string>();
   const finished: string[] = [];
@@ -101,7 +101,7 @@ test("calls that only read run beside each other, and their results stand in the
   assert.deepEqual(textsOf(results), ["id-a: did a", "id-b: did b", "id-c: did c"]);
 });
 
-test("a call that changes something waits for all before it, runs alone, and is waited for", async () => {
+test("a call that changes something waits for all calls before it, runs alone, and later calls wait for it", async () => {
   const steps: string[] = [];
   const calls = [call("Look", "a"), call("Change", "b"), call("Change", "c"), call("Look", "d"), call("Look", "e")];
   const { results } = await staged(calls, {
@@ -119,7 +119,7 @@ test("a call that changes something waits for all before it, runs alone, and is 
   );
 });
 
-test("a call is recorded before its effect and after it, and told of after that", async () => {
+test("a call is recorded before and after its effect, and its events follow the records", async () => {
   const order: string[] = [];
   const { events } = await staged([call("Change", "a")], {
     body: async () => {
@@ -136,7 +136,7 @@ test("a call is recorded before its effect and after it, and told of after that"
   ]);
 });
 
-test("one call that only reads is told of when its result is entered, which is its record", async () => {
+test("the event of a single read-only call follows the entry of its result, which is its record", async () => {
   const { results, log, events, entered } = await staged([call("Look", "a")], { body: saying, enters: true });
   assert.deepEqual(textsOf(results), ["id-a: did a"]);
   assert.deepEqual(log, ["started id-a", "read id-a"]);
@@ -146,7 +146,7 @@ test("one call that only reads is told of when its result is entered, which is i
   assert.deepEqual(events.at(-1), { type: "call_ended", callId: "id-a", tool: "Look", text: "did a", ms: 0 });
 });
 
-test("calls that wait for others, change something or are refused are recorded when they end, and told of then", async () => {
+test("calls that wait for others, change something or are refused are recorded when they end, and then emit their events", async () => {
   const batches: readonly (readonly ToolUseBlock[])[] = [
     [call("Look", "a"), call("Look", "b")],
     [call("Change", "a")],
@@ -164,7 +164,7 @@ test("calls that wait for others, change something or are refused are recorded w
   }
 });
 
-test("an abort in the middle leaves every call with a result, and starts nothing more", async () => {
+test("an abort in the middle of a batch leaves every call with a result, and starts no further call", async () => {
   const stop = new AbortController();
   const ran: string[] = [];
   const calls = [call("Look", "a"), call("Change", "b"), call("Change", "c"), call("Look", "d")];
@@ -188,7 +188,7 @@ test("an abort in the middle leaves every call with a result, and starts nothing
   assert.deepEqual(log.slice(-3), ["ended id-b", "ended id-c", "ended id-d"]);
 });
 
-test("what changes something does not begin when the abort came while it waited for others", async () => {
+test("a call that changes something does not start if the abort came while it waited for others", async () => {
   const stop = new AbortController();
   const { results } = await staged([call("Look", "a"), call("Change", "b")], {
     signal: stop.signal,
@@ -202,7 +202,7 @@ test("what changes something does not begin when the abort came while it waited 
   assert.deepEqual(textsOf(results), ["id-a: done", "id-b: ! Not run: the user interrupted before it began."]);
 });
 
-test("a tool that does not heed the abort is not waited for without end", async () => {
+test("a tool that ignores the abort is not waited for forever", async () => {
   const stop = new AbortController();
   const { results } = await staged([call("Change", "a")], {
     signal: stop.signal,
@@ -215,7 +215,7 @@ test("a tool that does not heed the abort is not waited for without end", async 
   assert.deepEqual(textsOf(results), ["id-a: ! Interrupted by the user; what it had begun may be half done."]);
 });
 
-test("a tool that is not there and input that does not fit are answered with what would be right", async () => {
+test("an unknown tool and invalid input are answered with what would be valid", async () => {
   const calls = [
     call("Lok", "a"),
     call("Paint", "b"),
@@ -233,7 +233,7 @@ test("a tool that is not there and input that does not fit are answered with wha
   assert.deepEqual(faults, ["unknown-tool", "unknown-tool", "bad-input", "bad-input"]);
 });
 
-test("with nobody to ask, what would be asked is denied, and no question is told of", async () => {
+test("with nobody to ask, a call that needs a question is denied, and no question event is emitted", async () => {
   const { results, events } = await staged([call("Change", "a"), call("Look", "b")], {
     body: saying,
     guard: { mode: "default", asks: "nobody" },
@@ -257,7 +257,7 @@ const asked = (answer: Answer | Error): Promise<Staged> =>
     },
   });
 
-test("each answer to a question is heeded: allow, always, deny, deny and stop, and none at all", async () => {
+test("each answer to a question takes effect: allow, always, deny, deny and stop, and no answer", async () => {
   const allowed = await asked({ kind: "allow" });
   assert.deepEqual([textsOf(allowed.results), allowed.stopped], [["id-a: did a", "id-b: did b"], false]);
   const always = await asked({ kind: "always", rule: "Change" });
@@ -281,7 +281,7 @@ test("each answer to a question is heeded: allow, always, deny, deny and stop, a
   ]);
 });
 
-test("a question is put only when the calls before it have ended", async () => {
+test("a question is asked only when the calls before it have ended", async () => {
   const order: string[] = [];
   await staged([call("Look", "a"), call("Change", "b")], {
     guard: { mode: "default" },
@@ -298,7 +298,7 @@ test("a question is put only when the calls before it have ended", async () => {
   assert.deepEqual(order, ["a", "asked"]);
 });
 
-test("a tool that throws fails alone, and one without output says so", async () => {
+test("a tool that throws fails only its own call, and a tool without output says so", async () => {
   const { results, events } = await staged([call("Look", "a"), call("Change", "b"), call("Look", "c")], {
     body: async (at) => {
       if (at === "a") throw new RangeError("out of range");
@@ -315,7 +315,7 @@ test("a tool that throws fails alone, and one without output says so", async () 
   assert.deepEqual(faults, ["failed", "failed", undefined]);
 });
 
-test("a tool that returns no output fails alone, and undefined never enters the conversation", async () => {
+test("a tool that returns undefined fails only its own call, and undefined never enters the conversation", async () => {
   const returned: Readonly<Record<string, unknown>> = {
     nothing: undefined,
     null: null,
@@ -345,7 +345,7 @@ test("a tool that returns no output fails alone, and undefined never enters the 
   assert.deepEqual(faults, [...Array.from({ length: 9 }, () => "failed"), undefined]);
 });
 
-test("an output that is too long is shortened before it is recorded, told and entered", async () => {
+test("an output that is too long is shortened before it is recorded, emitted and entered", async () => {
   const kept: ToolResultBlock[] = [];
   const short: Content = [{ type: "text", text: "short" }];
   const { results, events } = await staged([call("Look", "a")], {
@@ -358,7 +358,7 @@ test("an output that is too long is shortened before it is recorded, told and en
   assert.deepEqual(events.at(-1), { type: "call_ended", callId: "id-a", tool: "Look", text: "short", ms: 0 });
 });
 
-test("results that are known are given as they are, and their calls do not run", async () => {
+test("known results are returned unchanged, and their calls do not run", async () => {
   const known: ToolResultBlock = {
     type: "tool_result",
     toolUseId: "id-a",
@@ -372,7 +372,7 @@ test("results that are known are given as they are, and their calls do not run",
   assert.deepEqual(log, ["started id-b", "ended id-b"]);
 });
 
-test("a record that cannot be written ends the batch, but not before what runs beside it has ended", async () => {
+test("a record that cannot be written ends the batch, but only after the calls that run in parallel have ended", async () => {
   const order: string[] = [];
   const full = new JournalError("disk-full", "the disk is full");
   const batch = staged([call("Look", "a"), call("Look", "b"), call("Change", "c")], {

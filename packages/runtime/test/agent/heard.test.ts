@@ -17,12 +17,12 @@ const tiered = (): ModelFacts => {
   return { ...facts, prices, tiers: [{ above: 200_000, prices: { ...prices, input: 10 } }] };
 };
 
-test("nothing was billed before an answer began", () => {
+test("nothing is billed before an answer begins", () => {
   const heard = new AttemptUsage(1_000);
   assert.deepEqual([heard.ofFailedAttempts(tiered()), heard.ofAllAttempts(tiered())], [undefined, undefined]);
 });
 
-test("each attempt has the price of its own length, and all that was seen of its answer counts", () => {
+test("each attempt is priced by its own length, and everything received of its answer counts", () => {
   const heard = new AttemptUsage(1_000);
   heard.observe(begun(HALF));
   heard.observe({ type: "text_grew", index: 0, text: "x".repeat(300) });
@@ -33,7 +33,7 @@ test("each attempt has the price of its own length, and all that was seen of its
   assert.deepEqual(heard.ofAllAttempts(undefined), { usage: { ...HALF, plain: 300_000, output: 110 } });
 });
 
-test("where the provider tells what it read only at the end, an answer that broke off is billed for the prompt by estimate", () => {
+test("if the provider reports cache reads only at the end, the prompt of an answer that broke off is billed by estimate", () => {
   const heard = new AttemptUsage(1_000);
   const none: Usage = { plain: 0, read: 0, written: {}, output: 0 };
   heard.observe(begun(none));

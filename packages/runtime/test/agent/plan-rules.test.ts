@@ -74,7 +74,7 @@ const LED_THERE: readonly string[] = [
   ...["git -C src/sub log -p", "cd e && git log -p -1", "git -C e blame ../../secrets/key", "sort -o /dev/null l?"],
 ];
 
-test("a file that a rule names is not read by whatever link, pattern, search or commit leads to it", async () => {
+test("a file that a rule names is not read through any link, pattern, search or commit", async () => {
   using place = scratch();
   const ground = withLinks(place);
   for (const list of ["deny", "ask"])
@@ -85,7 +85,7 @@ test("a file that a rule names is not read by whatever link, pattern, search or 
       }
 });
 
-test("what no rule names is read as before, beside and below what one names", async () => {
+test("files that no rule names are read as before, next to and below files that a rule names", async () => {
   using place = scratch();
   const ground = withLinks(place);
   const shows: readonly (readonly [string, RegExp])[] = [
@@ -128,7 +128,7 @@ const SEARCHES: readonly (readonly [command: string, finds: readonly string[]])[
   ["git diff --stat -- . | tail -1", [" 1 file changed, 0 insertions(+), 0 deletions(-)"]],
 ];
 
-test("a search beside a rule runs unasked and leaves out just the place that the rule names", async () => {
+test("a search near a rule runs without a question and skips only the path that the rule names", async () => {
   using place = scratch();
   for (const name of ["secrets/key", "secrets/deep/key", "docs/private/key", "Docs/Private/key"])
     place.put(`work/${name}`, "the secret, plain\n");
@@ -157,7 +157,7 @@ test("a search beside a rule runs unasked and leaves out just the place that the
   assert.deepEqual(await outcome(), Object.fromEntries(SEARCHES));
 });
 
-test("what a rule names by a link is kept back at the place that the link leads to", async () => {
+test("a rule that names a link also protects the link's target", async () => {
   using place = scratch();
   place.put("far/data/key", "the secret\n");
   place.put("far/plain", "plain\n");
@@ -199,7 +199,7 @@ test("what a rule names by a link is kept back at the place that the link leads 
   assert.deepEqual(answers, [denied, denied, denied, denied, allowed, allowed]);
 });
 
-test("git shows nothing of what a rule names in a workspace below the top of its repository", async () => {
+test("git shows nothing that a rule names if the workspace is below the top of its repository", async () => {
   using place = scratch();
   for (const name of ["app/secrets/key", "app/src/a"]) place.put(`mono/${name}`, "the secret\n");
   place.put("mono/app/plain", "plain\n");
@@ -231,7 +231,7 @@ test("git shows nothing of what a rule names in a workspace below the top of its
     assert.doesNotMatch((await printed(command, ground, inCapitals)) ?? "", /the secret/, command);
 });
 
-test("settings that hold keys at home are kept back wherever the home folder lies", async () => {
+test("settings with secrets in the home folder are protected wherever the home folder is", async () => {
   using place = scratch();
   for (const name of [".claude/settings.json", ".prefork/settings.json", ".mcp.json"])
     place.put(`far/${name}`, "the secret\n");
@@ -258,7 +258,7 @@ test("settings that hold keys at home are kept back wherever the home folder lie
   assert.match((await printed("grep -rh -e secret -e plain .", athome, {})) ?? "asked", /^plain\n$/);
 });
 
-test("a search shows no file of a rule that says to ask, unless the place that was asked about is searched", () => {
+test("a search shows no file of an ask rule, unless it searches the path that was asked about", () => {
   const settings = settingsOfFlags({ ask: ["Read(./secrets)", "Read(*.sqlite)"] }, { base: "/ws", home: "/home/ann" });
   assert.ok(typeof settings !== "string");
   const guarding = new AgentGuard({
@@ -283,7 +283,7 @@ test("a search shows no file of a rule that says to ask, unless the place that w
   assert.deepEqual(names.map(athome.mayShow()), [false, false, false]);
 });
 
-test("regression: what one start of a search goes round is not searched from another", async () => {
+test("regression: what a search skips from one starting point is not searched from another", async () => {
   using place = scratch();
   for (const name of ["src/priv/data", "src/priv/deep/data"]) place.put(`work/${name}`, "the secret\n");
   for (const name of ["src/a", "src/b", "plain"]) place.put(`work/${name}`, "plain, no secret\n");
@@ -313,7 +313,7 @@ test("regression: what one start of a search goes round is not searched from ano
 
 const LINES = Array.from({ length: 40 }, (_, at) => `line ${at}\n`).join("");
 
-test("regression: a merge or a history of lines shows nothing that was under a name of a rule, or of keys", async () => {
+test("regression: a merge or a line history shows nothing of a file that a rule names or that may contain secrets", async () => {
   using place = scratch();
   const cwd = place.at("work");
   const kept = { ".env": "notes.txt", "secrets/key": "other.txt" };
@@ -398,7 +398,7 @@ test("regression: a merge or a history of lines shows nothing that was under a n
     }
 });
 
-test("a commit that is no merge is shown with its renames, and so is a comparison of two", async () => {
+test("a commit that is not a merge is shown with its renames, and so is a comparison of two commits", async () => {
   using place = scratch();
   place.put("work/old", LINES);
   const cwd = place.at("work");
@@ -417,7 +417,7 @@ test("a commit that is no merge is shown with its renames, and so is a compariso
     assert.match((await printed(command, ground, {})) ?? "asked", /rename (?:from old|to new)|old => new/, command);
 });
 
-test("regression: git shows nothing that a rule names, in whatever letters, and however long its path is", async () => {
+test("regression: git shows nothing that a rule names, in any upper or lower case and for any path length", async () => {
   using place = scratch();
   const cwd = place.at("work");
   const long = ["a", "b", "c"].map((letter) => letter.repeat(200)).join("/");

@@ -24,7 +24,7 @@ test("turns are counted, and the limit ends the exchange between two of them", a
   await assertGoesOn(ground, session);
 });
 
-test("a budget in dollars is kept by what requests could cost, over all exchanges and lives of a session", async () => {
+test("a budget in dollars is enforced with the worst-case cost of requests, over all exchanges and runs of a session", async () => {
   await using ground = await openGround(busy);
   await using session = await ground.open({ limits: { usd: 0.06 }, maxTokens: 1_500 });
   const { events, result } = await followed(session.prompt("work"));
@@ -47,7 +47,7 @@ test("a budget in dollars is kept by what requests could cost, over all exchange
   assert.equal(ground.proxy.arrived(), sent);
 });
 
-test("a budget in tokens is kept too", async () => {
+test("a budget in tokens is enforced too", async () => {
   await using ground = await openGround(busy);
   await using session = await ground.open({ limits: { tokens: 20_000 }, maxTokens: 1_024 });
   const { events } = await followed(session.prompt("work"));
@@ -64,7 +64,7 @@ test("a budget in dollars for a model without a price is refused before a sessio
   });
 });
 
-test("time that is up ends the exchange: before a request by the session's clock, and in the middle of one", async () => {
+test("the time limit ends the exchange: before a request by the session's clock, and in the middle of a request", async () => {
   const time = { now: 1_000_000 };
   await using ground = await openGround({
     work: () => {
@@ -94,7 +94,7 @@ const compactions = (events: readonly RuntimeEvent[]): readonly string[] =>
 
 const TOO_LONG = { type: "invalid_request_error", message: "prompt is too long: 210000 tokens > 200000 maximum" };
 
-test("a prompt that the provider finds too long is summed up, and the work goes on", async () => {
+test("when the provider says that a prompt is too long, the conversation is compacted and the work continues", async () => {
   await using ground = await openGround({ [SUMMARY]: say("<summary>we said hello</summary>") });
   await using session = await ground.open();
   await session.prompt("hello").result();
@@ -109,7 +109,7 @@ test("a prompt that the provider finds too long is summed up, and the work goes 
   await assertGoesOn(ground, session);
 });
 
-test("an answer that fills the window is followed by a summary, and the work goes on", async () => {
+test("an answer that fills the window is followed by a compaction, and the work continues", async () => {
   await using ground = await openGround({
     [SUMMARY]: say("<summary>we said hello</summary>"),
     fill: { ...say("and so on"), stopReason: "model_context_window_exceeded" },
@@ -120,7 +120,7 @@ test("an answer that fills the window is followed by a summary, and the work goe
   assert.deepEqual(compactions(events).slice(0, 3), ["started: context-full", "ended", "epoch 2"]);
 });
 
-test("a prompt that is too long right after room was made ends the exchange, and so does one with nothing to sum up", async () => {
+test("a prompt that is too long right after a compaction ends the exchange, and so does one with nothing to compact", async () => {
   await using ground = await openGround({ [SUMMARY]: say("<summary>we said hello</summary>") });
   await using session = await ground.open();
   ground.proxy.twist(refuses(400, TOO_LONG));
@@ -142,7 +142,7 @@ test("a prompt that is too long right after room was made ends the exchange, and
   await assertGoesOn(ground, session);
 });
 
-test("a summary that fails changes nothing, and the exchange says why it could not go on", async () => {
+test("a failed summary changes nothing, and the exchange says why it could not continue", async () => {
   await using ground = await openGround({ [SUMMARY]: say(" ") });
   await using session = await ground.open();
   await session.prompt("hello").result();
@@ -153,7 +153,7 @@ test("a summary that fails changes nothing, and the exchange says why it could n
   await assertGoesOn(ground, session);
 });
 
-test("what a request held is given back however it ended", async () => {
+test("a request's reservation is released however the request ended", async () => {
   await using ground = await openGround();
   // Room for one request at a time: a hold that stayed would refuse the next.
   await using session = await ground.open({ limits: { tokens: 60_000 }, maxTokens: 30_000 });

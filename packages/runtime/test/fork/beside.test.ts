@@ -51,7 +51,7 @@ for (const [name, more] of [
     { permissions: { ...unasked, policy: { ...mergeLayers([]), sandbox: "off", forks: { autoBackgroundMs: 10 } } } },
   ],
 ] as const)
-  test(`a call that waits longer than ${name} goes on in the background`, async () => {
+  test(`a call that waits longer than ${name} continues in the background`, async () => {
     const told = gate();
     await using stage = await openStage(
       cast(
@@ -71,7 +71,7 @@ for (const [wake, expected] of [
   ["family", [[], [], ["first reported", "second reported"]]],
   ["each", [[], [], ["first reported"], ["second reported"]]],
 ] as const)
-  test(`with wake "${wake}" a parent that waits hears of ${wake === "each" ? "each fork" : "all forks together"}`, async () => {
+  test(`with wake "${wake}" a waiting parent is notified of ${wake === "each" ? "each fork" : "all forks together"}`, async () => {
     const goOn = gate();
     await using stage = await openStage(
       cast(
@@ -90,7 +90,7 @@ for (const [wake, expected] of [
     assert.deepEqual(heard(stage), expected);
   });
 
-test("a fork that failed is heard of at once, while its siblings still work", async () => {
+test("a failed fork is reported at once, while its siblings still work", async () => {
   const known = gate();
   await using stage = await openStage(
     cast(
@@ -111,7 +111,7 @@ test("a fork that failed is heard of at once, while its siblings still work", as
   assert.deepEqual(heard(stage), [[], [], ["bad failed"], ["good reported"]]);
 });
 
-test("an exchange that leaves its tasks ends, and the idle session goes on by itself when they have ended", async () => {
+test("an exchange that does not wait for its tasks ends, and the idle session resumes by itself when they have ended", async () => {
   const left = gate();
   await using stage = await openStage(
     cast(startsAndListens("first", "second"), {
@@ -134,7 +134,7 @@ test("an exchange that leaves its tasks ends, and the idle session goes on by it
   assert.equal(stage.asked().at(-1)?.seen.notifications.length, 2);
 });
 
-test("a prompt given while an idle session has woken by itself waits for that exchange, and is the only one that may", async () => {
+test("a prompt that arrives while an idle session has resumed by itself waits for that exchange, and only one prompt may wait", async () => {
   const [left, thinking] = [gate(), gate()];
   await using stage = await openStage(
     cast(
@@ -278,7 +278,7 @@ const assertGrewWarm = (asked: ReturnType<Stage["asked"]>): void => {
   }
 };
 
-test("a message to a fork at work is read at its next boundary, and one to a fork that has ended wakes it, warm", async () => {
+test("a message to a running fork is read at its next turn boundary, and one to a fork that has ended resumes it with a warm cache", async () => {
   const steered = gate();
   const SEND = "SendMessage";
   await using stage = await openStage(
@@ -328,7 +328,7 @@ test("a message to a fork at work is read at its next boundary, and one to a for
   assertGrewWarm(asked);
 });
 
-test("a message to a fork that has just said its last word is not lost: it wakes it", async () => {
+test("a message to a fork that has just finished its last turn is not lost: it resumes the fork", async () => {
   const reported = gate();
   await using stage = await openStage(
     cast(
@@ -359,7 +359,7 @@ test("a message to a fork that has just said its last word is not lost: it wakes
 
 // --- what is too slow ------------------------------------------------------------------------------------------------
 
-test("a skill that runs as a fork is not held up by slow calls beside it either", async () => {
+test("a skill that runs as a fork is not delayed by slow calls of the same turn either", async () => {
   await using stage = await openStage(
     cast(({ calls, news }) => {
       if (calls.length > 0) return say(news.map(({ label, status }) => `${label} ${status}`).join("\n") || "I wait.");
@@ -380,7 +380,7 @@ test("a skill that runs as a fork is not held up by slow calls beside it either"
   );
 });
 
-test("a slow call beside Agent calls becomes a task: its constant is shared, and its result is told when it comes", async () => {
+test("a slow call next to Agent calls becomes a task: its placeholder is shared, and its result arrives as a notification", async () => {
   await using stage = await openStage(
     cast(
       ({ calls, news }) => {
@@ -431,7 +431,7 @@ test("a slow call beside Agent calls becomes a task: its constant is shared, and
   );
 });
 
-test("without an Agent call in the turn a slow call is waited for", async () => {
+test("a turn without an Agent call waits for its slow call", async () => {
   await using stage = await openStage(
     cast(
       ({ calls }) =>
@@ -448,7 +448,7 @@ test("without an Agent call in the turn a slow call is waited for", async () => 
 
 // --- after an abort --------------------------------------------------------------------------------------------------
 
-test("a fork of a program does not end with an exchange that was interrupted before it, nor with that one's time limit", async () => {
+test("a program's fork is not ended by an earlier interrupted exchange, nor by that exchange's time limit", async () => {
   await using stage = await openStage(
     cast(({ words }) => (words.includes("stay") ? { ...say(""), hold: new Promise(() => {}) } : say("hello")), {
       helper: () => report("helper"),

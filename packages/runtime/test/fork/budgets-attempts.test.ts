@@ -43,7 +43,7 @@ const BUDGETS = [
 ] as const;
 
 for (const [name, fault] of Object.entries(FAULTS))
-  test(`an answer that ends with ${name} is asked for again only as often as the family's budget holds its worst case`, async () => {
+  test(`an answer that ends with ${name} is retried only as often as the family's budget covers its worst case`, async () => {
     const met = BUDGETS.map(async ({ usd }) => {
       // Nothing is cached here, so every attempt costs all of its prompt.
       await using place = await openFamily(

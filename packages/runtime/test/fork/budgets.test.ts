@@ -188,7 +188,7 @@ const run = async (asked: Asked): Promise<{ readonly passed: readonly string[]; 
 
 const RUNS = 12;
 
-test("whatever prices, sizes and limits are: no request of a family could pass what it may spend", async (context) => {
+test("no request of a family can exceed its budget, for any prices, sizes and limits", async (context) => {
   const ends: Record<string, number> = {};
   await fc.assert(
     fc.asyncProperty(asking, async (asked) => {
@@ -209,7 +209,7 @@ test("whatever prices, sizes and limits are: no request of a family could pass w
 /** 15 dollars a million in, 18.75 written, 75 out. */
 const OPUS = "claude-opus-4-1";
 
-test("a family of a dollar: three that could take it together are sent one after the other, and none beyond it", async () => {
+test("in a family with one dollar, three requests that could spend it together are sent one after another, and none exceeds it", async () => {
   let [open, most] = [0, 0];
   const work = async ({ directive, answers }: Seen): Promise<SimAnswer> => {
     open += 1;
@@ -246,7 +246,7 @@ for (const [whose, forking] of [
   ["its family", { family: { tokens: 14_000 } }],
   ["itself", { fork: { tokens: 9_000 } }],
 ] as const) {
-  test(`waking a fork gives ${whose} no new budget, in this life of the session and the next`, async () => {
+  test(`resuming a fork gives ${whose} no new budget, in this run of the session and the next`, async () => {
     await using ground = await openFamily((request) => {
       const { directive, told, words } = seenIn(request);
       if (directive !== undefined) return { ...say(`Scope: ${directive}\nResult: done`), outputTokens: 1_000 };
@@ -273,7 +273,7 @@ for (const [whose, forking] of [
   });
 }
 
-test("agents that start empty take from the budget of the forks beside them", async () => {
+test("agents that start empty share the budget of the forks of their family", async () => {
   await using ground = await openFamily((request) => {
     const { directive, told, results } = seenIn(request);
     const isEmpty = JSON.stringify(request.body.system).includes("You know nothing of the conversation before");
@@ -288,7 +288,7 @@ test("agents that start empty take from the budget of the forks beside them", as
   assert.deepEqual(Object.values(endsOf(session)).sort(), ["over-budget", "reported"]);
 });
 
-test("where no price is known, a budget in dollars lets nothing be sent, and says so; one in tokens is kept", async () => {
+test("without a known price, a budget in dollars refuses every request and says so; a budget in tokens is enforced", async () => {
   await using ground = await openFamily((request) => {
     const { directive, told, results } = seenIn(request);
     if (directive !== undefined) return say("Scope: it\nResult: done");
@@ -306,7 +306,7 @@ test("where no price is known, a budget in dollars lets nothing be sent, and say
   assert.equal((await prompted(other, "go")).result.text, "Scope: it\nResult: done");
 });
 
-test("an answer that is broken off is paid for as far as it came, and asked for again only where that fits", async () => {
+test("an answer that breaks off is billed for what arrived, and retried only if the budget allows", async () => {
   const script = (request: SimRequest): SimAnswer => {
     const { directive, told, results } = seenIn(request);
     if (directive !== undefined) return say(`Scope: it\nResult: ${"word ".repeat(200)}`);

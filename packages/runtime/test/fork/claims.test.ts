@@ -39,7 +39,7 @@ const unfounded = (name: string): string => `says it changed ${name}, but git an
 const untold = (name: string): string =>
   `says it changed ${name}, but its Write and Edit calls show no change of it, and git cannot tell`;
 
-test("a report that says what was done gets no note, by whatever means it was done", async () => {
+test("a truthful report gets no note, however the work was done", async () => {
   using g = ground();
   const edited = [g.write("src/a.ts"), g.write("src/new.ts")];
   g.write("made/by/a/command.ts");
@@ -49,7 +49,7 @@ test("a report that says what was done gets no note, by whatever means it was do
   assert.deepEqual(await notesOf(g, names, { edited }), []);
 });
 
-test("a file that neither git nor a call knows as changed is noted, and so is a change that was kept silent", async () => {
+test("a reported file that neither git nor a call shows as changed is noted, and so is an unreported change", async () => {
   using g = ground();
   const edited = [g.write("src/a.ts"), g.write("src/b.ts")];
   assert.deepEqual(await notesOf(g, ["src/a.ts", "src/deep/c.ts", "never/there.ts"], { edited }), [
@@ -59,13 +59,13 @@ test("a file that neither git nor a call knows as changed is noted, and so is a 
   ]);
 });
 
-test("what others changed beside it is held against nobody", async () => {
+test("changes that others made at the same time are not attributed to the report", async () => {
   using g = ground();
   g.write("src/b.ts");
   assert.deepEqual(await notesOf(g, []), []);
 });
 
-test("a commit that is named must be there, and what it changed counts as changed", async () => {
+test("a named commit must exist, and the files it changed count as changed", async () => {
   using g = ground();
   g.write("src/a.ts");
   g.git("commit", "-q", "-a", "-m", "second");
@@ -87,7 +87,7 @@ test("a commit that is named must be there, and what it changed counts as change
   assert.deepEqual(await noted(`none (commit ${tree})`), [`names commit ${tree}, which is not there`]);
 });
 
-test("commits are found behind the word, several at once, and not in other words", async () => {
+test("commit hashes are found after the word commit, several at once, and not in other words", async () => {
   using g = ground();
   const said = async (result: string): Promise<readonly string[]> =>
     (await notesOf(g, [], { report: reportOf([], { result }) })).map((note) => note.split(" ")[2] ?? "");
@@ -106,7 +106,7 @@ test("commits are found behind the word, several at once, and not in other words
   assert.deepEqual(await said("I will commit later; the id is 1badc0de. commit 1234567 rows. committed effaced"), []);
 });
 
-test("paths are read from the working folder, in every way to write one", async () => {
+test("paths are resolved from the working folder, in every notation", async () => {
   using g = ground();
   const edited = [g.write("src/deep/c.ts")];
   const here = { cwd: join(g.repo, "src"), edited };
@@ -121,7 +121,7 @@ test("paths are read from the working folder, in every way to write one", async 
     assert.deepEqual(await notesOf(g, [way], here), [unfounded(way), "changed deep/c.ts and did not say so"], way);
 });
 
-test("a folder that is reached through a link is the folder it leads to", async () => {
+test("a folder that is named through a link counts as the link's target", async () => {
   using g = ground();
   const link = g.at("link");
   symlinkSync(g.repo, link);
@@ -133,7 +133,7 @@ test("a folder that is reached through a link is the folder it leads to", async 
   ]);
 });
 
-test("names that git or a shell might take for something else are names", async () => {
+test("names that git or a shell could misread are treated as names", async () => {
   using g = ground();
   const names = ["my notes.txt", "-n.ts", ":(top)x.ts", "ü/ß.ts", 'q"uote.ts', "app/[id]/page.ts", "$(touch x).ts"];
   for (const name of names) {
@@ -143,7 +143,7 @@ test("names that git or a shell might take for something else are names", async 
   }
 });
 
-test("words that are no names are no claims", async () => {
+test("words that are not file names are not claims", async () => {
   using g = ground();
   const words = [
     ...[
@@ -162,14 +162,14 @@ test("words that are no names are no claims", async () => {
   assert.deepEqual(await notesOf(g, ["Makefile", "Dockerfile"]), [unfounded("Makefile"), unfounded("Dockerfile")]);
 });
 
-test("a file that was made and taken away again is not missed in the report; a deleted one is", async () => {
+test("a report need not name a file that was created and removed again, but must name a deleted file", async () => {
   using g = ground();
   const edited = [g.write("tmp.ts"), g.write("src/a.ts")];
   for (const path of edited) rmSync(path);
   assert.deepEqual(await notesOf(g, [], { edited }), ["changed src/a.ts and did not say so"]);
 });
 
-test("outside a repository only the calls count, and that is said", async () => {
+test("outside a repository only the calls count, and the note says so", async () => {
   using place = scratch();
   const edited = [place.put("a.ts"), place.put("b.ts")];
   const report = reportOf(["a.ts", "c.ts"], { result: "commit 1badc0de" });
@@ -179,7 +179,7 @@ test("outside a repository only the calls count, and that is said", async () => 
   ]);
 });
 
-test("where git cannot tell, nothing is called untrue: ignored files, other repositories, other places", async () => {
+test("if git cannot decide, nothing is called untrue: ignored files, other repositories, other folders", async () => {
   using g = ground();
   g.write("dist/out.js");
   g.write("run.log");
@@ -190,7 +190,7 @@ test("where git cannot tell, nothing is called untrue: ignored files, other repo
   assert.deepEqual(await notesOf(g, names), names.map(untold));
 });
 
-test("a repository that configures what git could start is not asked, and nothing is started", async () => {
+test("a repository that configures programs for git is not inspected, and no program is started", async () => {
   using g = ground();
   const marker = g.at("started");
   for (const key of ["core.fsmonitor", "filter.x.clean", "diff.external"]) {
@@ -207,14 +207,14 @@ test("a repository that configures what git could start is not asked, and nothin
   assert.equal(existsSync(marker), false);
 });
 
-test("what differs may be told beforehand, and then git's own answer does not count", async () => {
+test("the caller may pass the git status, and then git's own status does not count", async () => {
   using g = ground();
   g.write("src/b.ts");
   const gitStatus = [join(g.repo, "src/a.ts")];
   assert.deepEqual(await notesOf(g, ["src/a.ts", "src/b.ts"], { gitStatus }), [unfounded("src/b.ts")]);
 });
 
-test("an interrupted check, and one of a folder that is not there, still say what the calls show", async () => {
+test("an interrupted check, and a check of a missing folder, still report what the calls show", async () => {
   using g = ground();
   const edited = [g.write("src/a.ts")];
   const notes = [untold("src/b.ts"), "changed src/a.ts and did not say so"];
@@ -225,7 +225,7 @@ test("an interrupted check, and one of a folder that is not there, still say wha
   ]);
 });
 
-test("git that never ends or never stops printing holds nobody up", async () => {
+test("a git that hangs or prints endlessly does not block the check", async () => {
   using g = ground();
   const instead = (...argv: readonly string[]) => ({ cell: { enter: () => argv, scratch: "/dev/shm" } });
   const ending = new AbortController();
@@ -235,7 +235,7 @@ test("git that never ends or never stops printing holds nobody up", async () => 
   assert.deepEqual(await notesOf(g, ["src/b.ts"], instead("/usr/bin/yes")), [untold("src/b.ts")]);
 });
 
-test("git is asked inside the cell where there is one", async () => {
+test("git runs inside the read-only sandbox if there is one", async () => {
   using g = ground();
   const entered: string[] = [];
   const enter = (argv: readonly string[], cwd: string): readonly string[] => {
@@ -250,7 +250,7 @@ test("git is asked inside the cell where there is one", async () => {
   );
 });
 
-test("notes are few and each is one short line, however much was claimed", async () => {
+test("there are only a few notes, each one short line, however much was claimed", async () => {
   using g = ground();
   const names = Array.from({ length: 120 }, (_, at) => `made-up/${at}.ts`);
   const notes = await notesOf(g, names);
@@ -265,7 +265,7 @@ test("notes are few and each is one short line, however much was claimed", async
   assert.deepEqual(await notesOf(g, [`a\n\u2028b/${"x".repeat(400)}.ts`]), [unfounded(`a b/${"x".repeat(195)}…`)]);
 });
 
-test("whatever a report says, a check ends and gives lines", async () => {
+test("a check ends and returns lines for any report", async () => {
   using g = ground();
   const text = fc.oneof(
     fc.string({ unit: anyCharacter, maxLength: 300 }),
@@ -308,7 +308,7 @@ const opened: JournalEntry = {
 
 const { touches } = createRegistry(builtInTools);
 
-test("a journal tells which files its own calls changed: those that ended well, each once", () => {
+test("a journal shows which files its own calls changed: only successful calls, each file once", () => {
   const entries: readonly JournalEntry[] = [
     opened,
     call("1", "Write", { file_path: "/work/place/a.ts", content: "" }),
@@ -332,7 +332,7 @@ test("a journal tells which files its own calls changed: those that ended well, 
   assert.deepEqual(readEditedFiles(entries, touches), ["/work/place/a.ts", "/work/place/b.ts"]);
 });
 
-test("calls of one message are told apart, and an input that is no JSON changes nothing", () => {
+test("calls of one message are distinguished, and input that is not JSON changes nothing", () => {
   const message: JournalEntry = {
     kind: "message",
     message: {

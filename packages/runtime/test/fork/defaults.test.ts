@@ -43,7 +43,7 @@ test("a fork that never reports ends after 200 turns", async () => {
   assert.equal(session.tasks[0]?.result?.turns, 200);
 });
 
-test("a fork without a label is called by its prompt, or by the words of its messages", () => {
+test("a fork without a label is named after its prompt, or the text of its messages", () => {
   const labelled = (options: ForkOptions): string =>
     createPlan(options, { task: "task-1", runId: "run-1" }, toForkSettings({})).label;
   assert.deepEqual(
@@ -54,7 +54,7 @@ test("a fork without a label is called by its prompt, or by the words of its mes
   );
 });
 
-test("a fork is announced and kept under the source agent:builtin:fork", async () => {
+test("a fork's event and row have the query source agent:builtin:fork", async () => {
   const report = ({ directive }: { readonly directive: string }): SimAnswer => say(`Scope: ${directive}\nResult: done`);
   await using ground = await openFamily(familyScript({ main: starts([part("one")]), fork: report }));
   await using session = await ground.open();
@@ -67,7 +67,7 @@ test("a fork is announced and kept under the source agent:builtin:fork", async (
   );
 });
 
-test("automatic backgrounding that is switched on without a time waits two minutes", () => {
+test("automatic backgrounding that is turned on without a time waits two minutes", () => {
   const settled = (said?: string): number => {
     const { autoBackgroundMs } = readSwitches(said === undefined ? {} : { PREFORK_AUTO_BACKGROUND_MS: said });
     return toForkSettings({ forking: autoBackgroundMs === undefined ? {} : { autoBackgroundMs } }).autoBackgroundMs;
@@ -75,7 +75,7 @@ test("automatic backgrounding that is switched on without a time waits two minut
   assert.deepEqual([undefined, "", "0", "1", "true", "5000"].map(settled), [0, 0, 0, 120_000, 120_000, 5_000]);
 });
 
-test("a long result under an id that the parent has used is cut in the fork as well, and kept under a name of its own", async () => {
+test("a long result whose id the parent has used is shortened in the fork too, and stored under its own name", async () => {
   const calls: string[] = [];
   const call = { id: "toolu_book", name: "Book", input: {} };
   await using ground = await openFamily(

@@ -31,7 +31,7 @@ import {
 
 // --- what it is told and allowed ---------------------------------------------------------------------------------------
 
-test("what would make no sense is refused before anything starts", async () => {
+test("invalid fork options are refused before anything starts", async () => {
   await using place = await openListening(() => say("never"));
   await using session = await begun(place);
   const wrong: readonly (readonly [ForkOptions, RegExp])[] = [
@@ -50,7 +50,7 @@ test("what would make no sense is refused before anything starts", async () => {
   assert.deepEqual([session.tasks, place.simulator.ledger().length], [[], 1]);
 });
 
-test("a caller's own messages stand alone, without the words on how a fork behaves", async () => {
+test("a caller's own messages are sent without the child protocol", async () => {
   await using place = await openFamily((request) => say(`answer ${seenIn(request).answers}`));
   await using session = await begun(place);
   const messages: readonly Message[] = [
@@ -75,7 +75,7 @@ test("a caller's own messages stand alone, without the words on how a fork behav
   );
 });
 
-test("a reminder stands at the tail before the directive and changes no byte before it", async () => {
+test("a reminder is at the tail, before the directive, and changes no byte before it", async () => {
   await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
   await using session = await begun(place);
   await ended(session.fork({ prompt: "part" }));
@@ -92,7 +92,7 @@ test("a reminder stands at the tail before the directive and changes no byte bef
   assert.equal(reminded.slice(own + added.length), plain.slice(own));
 });
 
-test("a read-only run may call a tool of the program's own that is declared to read, and is told why it may not another", async () => {
+test("a read-only run may call a program's own tool that declares to only read, and is told why it may not call another", async () => {
   const own = (name: string, reads: boolean) =>
     defineTool({
       name,
@@ -140,7 +140,7 @@ test("durations are never negative, whatever happens to the clock", async () => 
   );
 });
 
-test("a filter refuses calls while the fork runs, and its tools are declared as they were", async () => {
+test("a filter refuses calls while the fork runs, and the declared tools stay the same", async () => {
   const got: (readonly string[])[] = [];
   await using place = await openListening(({ directive, answers, results }) => {
     if (answers === 1) got.push(results.map(({ text, isError }) => `${isError ? "! " : ""}${text}`));
@@ -174,7 +174,7 @@ const faulty = (folder: string): ToolFilter => {
   return Object.assign((): FilterVerdict => ({ allowed: true }), { memory });
 };
 
-test("what a memory run changes outside its folder fails it, is told, put back and kept; what others change is left", async () => {
+test("a change outside its folder fails a memory run, and is reported, reverted and saved; changes by others stay", async () => {
   await using place = await openListening(async ({ directive, answers }) => {
     const at = (name: string): string => place.folder.at("work", name);
     const write = (name: string) => ({ name: "Write", input: { file_path: at(name), content: "by the run\n" } });
@@ -227,7 +227,7 @@ test("what a memory run changes outside its folder fails it, is told, put back a
   );
 });
 
-test("a memory run that keeps to its folder reports as any other, by a linked name, with steps back and dollar signs", async () => {
+test("a memory run that stays in its folder reports normally, also through links, `..` and dollar signs", async () => {
   const got: string[] = [];
   await using place = await openListening(({ directive, answers, results }) => {
     const at = (name: string): string => place.folder.at("linked", name);
@@ -253,7 +253,7 @@ test("a memory run that keeps to its folder reports as any other, by a linked na
   );
 });
 
-test("a memory folder that was replaced before the run keeps it from starting, and says so", async () => {
+test("a memory folder that was replaced before the run prevents its start, with the reason", async () => {
   await using place = await openListening(() => say("never"));
   mkdirSync(place.folder.at("memory"));
   await using session = await begun(place);
@@ -265,7 +265,7 @@ test("a memory folder that was replaced before the run keeps it from starting, a
   assert.match(text, /^Not started: the memory folder \S+memory was replaced since/);
 });
 
-test("what another agent may have written while a memory run had a command running is not held against the run", async () => {
+test("what another agent may have written while a memory run had a command running does not fail the run", async () => {
   using place = scratch();
   for (const name of ["memory", "kept"]) mkdirSync(place.at("work", name), { recursive: true });
   const memory = memoryOnly(place.at("work/memory")).memory;
@@ -310,7 +310,7 @@ test("what another agent may have written while a memory run had a command runni
   await audit[Symbol.asyncDispose]();
 });
 
-test("tools and events call a fork by the id it was given, by its task's otherwise, and its parent as before", async () => {
+test("tools and events name a fork by the id it was given, or else by its task's id, and its parent's name stays", async () => {
   const callers: string[] = [];
   const whoTool = defineTool({
     name: "Who",
@@ -343,7 +343,7 @@ test("tools and events call a fork by the id it was given, by its task's otherwi
 
 const shapeOf = ({ role, content }: Message): string => `${role}: ${content.map(({ type }) => type).join(" ")}`;
 
-test("observers see exactly the fork's own messages, each of them all, and one that throws harms nobody", async () => {
+test("each observer sees exactly the fork's own messages, and one that throws affects nothing else", async () => {
   await using place = await openListening(({ directive, answers }) =>
     answers === 0 ? callTools([bash("true"), bash("true")], "I look.") : say(`Scope: ${directive}\nResult: done`),
   );
@@ -398,7 +398,7 @@ const ownTemporaryFolder = (): Disposable => {
   };
 };
 
-test("a fork that is not to be kept leaves no row, no journal and no folder, and its cost is counted", async () => {
+test("a fork without a transcript leaves no row, journal or folder, and its cost is counted", async () => {
   await using place = await openListening(({ directive, answers }) =>
     answers === 0 ? callTools([bash("seq 1 60000")]) : say(`Scope: ${directive}\nResult: done`),
   );
@@ -423,7 +423,7 @@ test("a fork that is not to be kept leaves no row, no journal and no folder, and
   assert.deepEqual(again.tasks, []);
 });
 
-test("a fork whose context is summed up leaves the shared prefix as it was, for its parent and for its siblings", async () => {
+test("a compaction in a fork leaves the shared prefix unchanged for its parent and its siblings", async () => {
   await using place = await openFamily(
     (request) => {
       const seen = seenIn(request);
@@ -460,7 +460,7 @@ test("a fork whose context is summed up leaves the shared prefix as it was, for 
   );
 });
 
-test("sessions that fork in turns read each its own, and raise no alarm", async () => {
+test("sessions that fork alternately each read their own cache, and raise no alarm", async () => {
   await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`), 3_000);
   await using one = await place.open({ appendSystemPrompt: "You are the first." });
   await using other = await place.open({ appendSystemPrompt: "You are the second.", state: place.folder.at("other") });

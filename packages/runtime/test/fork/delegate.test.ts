@@ -29,7 +29,7 @@ import {
 
 // --- how it ends well --------------------------------------------------------------------------------------------------
 
-test("a fork ends with its answer: its text, its report, its turns, its calls, and what they took", async () => {
+test("a fork's result has its text, report, turns, calls and cost", async () => {
   await using place = await openListening(({ answers, results }) =>
     answers === 0
       ? callTools([bash("echo found it"), bash("echo more")], "I look.")
@@ -62,7 +62,7 @@ test("a fork ends with its answer: its text, its report, its turns, its calls, a
   assert.match(JSON.stringify(place.bodies()[2]?.messages), /found it/);
 });
 
-test("in either mode the handle is there at once and the fork works; only what it is called differs", async () => {
+test("in both modes the handle is available at once and the fork works; only the mode's name differs", async () => {
   const released = gate();
   await using place = await openListening(async ({ directive }) => {
     await released.passed;
@@ -87,7 +87,7 @@ test("in either mode the handle is there at once and the fork works; only what i
   assert.doesNotMatch(JSON.stringify(place.bodies().at(-1)?.messages), /task-notification/);
 });
 
-test("a session that has said nothing yet can be forked; one with nobody to ask and no policy stated cannot", async () => {
+test("a session that has sent nothing yet can be forked; one with nobody to ask and no stated policy cannot", async () => {
   await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
   await using session = await place.open();
   assert.equal((await ended(session.fork({ prompt: "one" }))).end, "reported");
@@ -98,7 +98,7 @@ test("a session that has said nothing yet can be forked; one with nobody to ask 
   );
 });
 
-test("forks of a conversation that nobody has measured raise one alarm where nothing of it is cached", async () => {
+test("forks of a conversation without a token count raise one alarm if nothing of it is cached", async () => {
   await using place = await openFamily(
     familyScript({ main: () => say("heard"), fork: ({ directive }) => say(`Scope: ${directive}\nResult: done`) }),
     { conventions: 20_000, rules: { cache: { minimumPrefix: 10_000_000 } } },
@@ -120,7 +120,7 @@ test("forks of a conversation that nobody has measured raise one alarm where not
   ]);
 });
 
-test("forks of one call come in their order, and differ in their last block alone", async () => {
+test("forks of one call are returned in order, and differ only in their last block", async () => {
   await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
   await using session = await begun(place);
   const handles = session.forkAll(["one", "two", "three"].map((prompt) => ({ prompt })));
@@ -172,7 +172,7 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
 };
 
 for (const [end, { options, next, during, reason }] of Object.entries(ENDINGS)) {
-  test(`a fork that ends ${end} says so, with what it had said and what it took`, async () => {
+  test(`a fork that ends ${end} says so, with its text so far and its cost`, async () => {
     await using place = await openListening((seen) => beginsThen((later) => next(later, place))(seen));
     await using session = await begun(place, { maxTokens: 2_000 });
     const caller = new AbortController();
@@ -193,7 +193,7 @@ for (const [end, { options, next, during, reason }] of Object.entries(ENDINGS)) 
   });
 }
 
-test("a provider that fails for good ends the fork as failed, with the work of the turns before", async () => {
+test("a permanent provider failure ends the fork as failed, and keeps the work of earlier turns", async () => {
   await using place = await openListening((seen) => {
     if (seen.answers === 0) place.simulator.fault({ kind: "status", status: 403 });
     return beginsThen(() => say("never"))(seen);
@@ -204,7 +204,7 @@ test("a provider that fails for good ends the fork as failed, with the work of t
   assert.match(text, /^Ended as failed: [\s\S]*\nWhat it had said:\nI have begun\.$/);
 });
 
-test("a fork whose calls are all refused has three turns for its report, and fails with the next", () => {
+test("a fork whose calls are all refused gets three turns for its report, and fails with the next", () => {
   const clock = { now: () => 0 };
   const start = { child: unkeptPlan("task-1"), budget: new Account(), notifies: false };
   const running = new Running(start, { clock, above: undefined });
@@ -225,7 +225,7 @@ test("a fork whose calls are all refused has three turns for its report, and fai
   assert.deepEqual(stops, [{ end: "failed", reason: "it went on calling tools after all of them were refused" }]);
 });
 
-test("without a turn nothing is sent and nothing said; a fork that said nothing gives none of its parent's words", async () => {
+test("with zero turns nothing is sent and the text is empty; a fork without text never returns its parent's text", async () => {
   await using place = await openListening(() => callTools([bash("true")]));
   await using session = await begun(place);
   const before = place.simulator.ledger().length;
@@ -239,7 +239,7 @@ test("without a turn nothing is sent and nothing said; a fork that said nothing 
   );
 });
 
-test("a signal that was aborted before starts nothing; one that is aborted later ends its fork alone", async () => {
+test("an already aborted signal starts nothing; one that is aborted later ends only its fork", async () => {
   await using place = await openListening(({ directive }) =>
     directive === "ends" ? never() : say(`Scope: ${directive}\nResult: done`),
   );
@@ -258,7 +258,7 @@ test("a signal that was aborted before starts nothing; one that is aborted later
   );
 });
 
-test("a fork that runs out of time ends alone: its sibling and its parent go on", async () => {
+test("a fork that runs out of time ends alone: its sibling and its parent continue", async () => {
   const released = gate();
   await using place = await openListening(({ directive }) =>
     directive === "slow" ? never() : { ...say(`Scope: ${directive}\nResult: done`), hold: released.passed },
@@ -275,7 +275,7 @@ test("a fork that runs out of time ends alone: its sibling and its parent go on"
 
 // --- the handle --------------------------------------------------------------------------------------------------------
 
-test("a result is taken once", async () => {
+test("a result can be taken only once", async () => {
   await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
   await using session = await begun(place);
   const handle = session.fork({ prompt: "part" });
@@ -285,7 +285,7 @@ test("a result is taken once", async () => {
   await assert.rejects(handle.result(), /already been taken/);
 });
 
-test("leaving a handle ends its fork only while nobody has taken the result", async () => {
+test("disposing of a handle ends its fork only if nobody has taken the result", async () => {
   const released = gate();
   await using place = await openListening(({ directive }) =>
     directive === "left" ? never() : released.passed.then(() => say(`Scope: ${directive}\nResult: done`)),
@@ -350,7 +350,7 @@ const farHost = (local: ChildHost): ChildHost => ({
   },
 });
 
-test("a plan and all that a child and its parent exchange survive another process, and give the same requests", async () => {
+test("a plan and everything that a child and its parent exchange can cross a process boundary, and the requests are the same", async () => {
   const run = async (host: Partial<SessionOptions>): Promise<unknown> => {
     const parts = ["one", "two", "three"];
     await using place = await openFamily(

@@ -13,13 +13,13 @@ const open: ForkQuestion = {
   headroom: 100_000,
 };
 
-test("an interactive main agent with room may fork, and a headless one that stated a policy", () => {
+test("an interactive main agent with room in its window may fork, and so may a headless one with a stated policy", () => {
   assert.deepEqual(forkAllowed(open), { allowed: true });
   assert.deepEqual(forkAllowed({ ...open, interactive: false, policyStated: true }), { allowed: true });
   assert.deepEqual(forkAllowed({ ...open, headroom: LEAST_HEADROOM }), { allowed: true });
 });
 
-test("each reason against it stands alone and says what it is", () => {
+test("each reason against forking is sufficient and names itself", () => {
   const reasons: readonly (readonly [Partial<ForkQuestion>, RegExp])[] = [
     [{ insideFork: true }, /a fork does its work itself/],
     [{ flag: false }, /switched off/],
@@ -35,7 +35,7 @@ test("each reason against it stands alone and says what it is", () => {
   }
 });
 
-test("inside a fork that is the reason, whatever else holds", () => {
+test("inside a fork, that is the reason, regardless of all others", () => {
   const gate = forkAllowed({ ...open, insideFork: true, flag: false, coordinator: true, headroom: 0 });
   assert.deepEqual(gate, {
     allowed: false,
@@ -44,7 +44,7 @@ test("inside a fork that is the reason, whatever else holds", () => {
   });
 });
 
-test("the environment switches forks off in any spelling of no, and a value that nobody knows is named", () => {
+test("the environment turns forks off with any spelling of no, and an unknown value is named", () => {
   const read = (value: string) => readSwitches({ PREFORK_FORK_SUBAGENT: value });
   for (const off of ["0", "false", "FALSE", "off", "Off", "no", " no "])
     assert.deepEqual([off, read(off).forks, read(off).notices], [off, false, []]);
@@ -65,7 +65,7 @@ test("the environment switches forks off in any spelling of no, and a value that
   );
 });
 
-test("a clock that is set back goes on, and what passes meanwhile is counted", () => {
+test("a clock that is set back continues, and the time that passes meanwhile counts", () => {
   const machine = { wall: 1_000, ticks: 0 };
   const now = steadyNow({ wall: () => machine.wall, ticks: () => machine.ticks });
   const passed = (wall: number, ticks: number): number => {

@@ -62,7 +62,7 @@ for (const [name, { end, ms, by }] of Object.entries(ENDS))
 
 // --- what it tells ---------------------------------------------------------------------------------------------------
 
-test("an observer that throws or rejects is an event, and nobody else is concerned", async () => {
+test("an observer that throws or rejects causes an event and affects nothing else", async () => {
   await using place = await openListening(reports);
   await using session = await begun(place);
   const heard: Message[] = [];
@@ -93,7 +93,7 @@ test("an observer that throws or rejects is an event, and nobody else is concern
 const byReason = (a: { readonly reason: string }, b: { readonly reason: string }): number =>
   a.reason < b.reason ? -1 : 1;
 
-test("the events of a fork that has ended are none, and they end", async () => {
+test("the event stream of a fork that has ended is empty and ends", async () => {
   await using place = await openListening(reports);
   await using session = await begun(place);
   const fork = session.fork({ prompt: "look" });
@@ -103,7 +103,7 @@ test("the events of a fork that has ended are none, and they end", async () => {
   assert.deepEqual(events, []);
 });
 
-test("a fork of the model's is started and forgotten, one of a program is waited for, in plan and event", async () => {
+test("in plan and event, the model's fork is fire-and-forget and a program's fork is sync", async () => {
   await using place = await openFamily(familyScript({ main: starts([part("model's")]), fork: reports }));
   await using session = await place.open();
   const { events } = await prompted(session, "go");
@@ -126,7 +126,7 @@ test("a fork of the model's is started and forgotten, one of a program is waited
 
 // --- what is refused -------------------------------------------------------------------------------------------------
 
-test("a fork without a transcript stays in the foreground: by name it is refused, with all it is left alone", async () => {
+test("a fork without a transcript stays in the foreground: moving it by id is refused, and moving all tasks skips it", async () => {
   const over = gate();
   await using place = await openStaying(over);
   await using session = await begun(place);
@@ -161,7 +161,7 @@ const MESSAGES: Readonly<Record<string, readonly [messages: unknown, reason: str
   ],
 };
 
-test("messages whose content is a text or empty are refused before anything is sent", async () => {
+test("messages whose content is a string or empty are refused before anything is sent", async () => {
   await using place = await openListening(reports);
   await using session = await begun(place);
   for (const [name, [messages, reason]] of Object.entries(MESSAGES))

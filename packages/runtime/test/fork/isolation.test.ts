@@ -35,7 +35,7 @@ const edit = (file_path: string, old_string: string, new_string: string): ToolCa
   input: { file_path, old_string, new_string },
 });
 
-test("siblings that read and edit the same files know each for itself what they have seen", async () => {
+test("siblings that read and edit the same files each have their own read state", async () => {
   const [bothRead, firstEnded] = [gate(), gate()];
   let readers = 0;
   const got = new Map<string, readonly string[]>();
@@ -115,7 +115,7 @@ test("siblings that read and edit the same files know each for itself what they 
 /** Like no other on this machine. */
 const sleepFor = (number: number): string => `sleep ${2_000_000 + process.pid * 10 + number}`;
 
-test("to-do lists, background shells and modes are each agent's own, and shells end with their agent", async () => {
+test("each agent has its own to-do list, background shells and mode, and shells end with their agent", async () => {
   const [shellsRun, modeChanged] = [gate(), gate()];
   const got = new Map<string, readonly string[]>();
   let running = 0;
@@ -211,7 +211,7 @@ const openRows = async (simulator: Simulator): Promise<number> => {
   return count();
 };
 
-test("a fork that is aborted inside a command takes no other with it, and leaves no process", async () => {
+test("aborting a fork inside a command ends no other fork, and leaves no process", async () => {
   await using ground = await openFamily(
     familyScript({
       main: () => say("heard"),
@@ -242,7 +242,7 @@ test("a fork that is aborted inside a command takes no other with it, and leaves
   assert.equal(caller.signal.aborted, false);
 });
 
-test("aborting the exchange ends all that it started: in a command, in a question, in an answer, in the queue", async () => {
+test("aborting the exchange ends everything it started: in a command, in a question, in an answer, in the queue", async () => {
   const never = new Promise<never>(() => {});
   const [working, asking, speaking] = [gate(), gate(), gate()];
   await using ground = await openFamily(
@@ -293,7 +293,7 @@ test("aborting the exchange ends all that it started: in a command, in a questio
   assert.equal((await session.prompt("And now?").result()).text, "");
 });
 
-test("aborting the exchange reaches those who wait for the leader; nothing of theirs is ever sent", async () => {
+test("aborting the exchange ends followers that wait for the leader, and their requests are never sent", async () => {
   const led = gate();
   await using ground = await openFamily(
     familyScript({
@@ -345,7 +345,7 @@ test("a follower that is stopped while it waits sends nothing; a leader that is 
   assert.equal(await openRows(ground.simulator), 0);
 });
 
-test("TaskStop ends a fork inside its command and answers when that is gone; its sibling goes on", async () => {
+test("TaskStop ends a fork inside its command and returns when the command has ended; its sibling continues", async () => {
   const [inCommand, stopped] = [gate(), gate()];
   let left: readonly string[] = ["not looked"];
   await using ground = await openFamily(
@@ -377,7 +377,7 @@ test("TaskStop ends a fork inside its command and answers when that is gone; its
   );
 });
 
-test("closing the session ends its forks wherever they are, and says so in its journal", async () => {
+test("closing the session ends its forks whatever they are doing, and the journal says so", async () => {
   await using ground = await openFamily(
     familyScript({
       main: starts(["works", "asks"].map(part)),

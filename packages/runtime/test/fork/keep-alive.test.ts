@@ -84,7 +84,7 @@ const waited = async (minutes: number, more: Partial<SessionOptions> = {}) => {
   }
 };
 
-test("a parent that waits longer than its entry lives still reads all of it afterwards", async () => {
+test("a parent that waits longer than its cache entry's lifetime still reads all of it afterwards", async () => {
   const { sent, text, ledger } = await waited(12);
   assert.equal(text, "all told");
   assert.equal(sent.length, 2); // at 4.5 and at 9 of 12 minutes
@@ -94,7 +94,7 @@ test("a parent that waits longer than its entry lives still reads all of it afte
   assert.ok(last.read > 9_000);
 });
 
-test("switched off, or where nobody waits long, nothing is sent", async () => {
+test("no keep-alive is sent if they are turned off or the wait is short", async () => {
   const off = await waited(12, { forking: { keepAlive: false } });
   assert.deepEqual(off.sent, []);
   assert.equal(off.ledger.at(-1)?.read, 0);

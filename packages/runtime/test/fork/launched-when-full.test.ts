@@ -57,7 +57,7 @@ const badBodies = ({ simulator }: FamilyGround): readonly string[] =>
   });
 
 for (const names of [["a"], ["a", "b", "c"]])
-  test(`a family of ${names.length} launched in the turn that passes the threshold is sent first and summed up afterwards`, async () => {
+  test(`a family of ${names.length} launched in the turn that passes the threshold is sent first, and the conversation is compacted afterwards`, async () => {
     const asked: string[] = [];
     await using place = await openFamily(played(names, asked));
     await using session = await place.open(FULL);
@@ -91,7 +91,7 @@ const filled =
     return say("Scope: x\nResult: done");
   };
 
-test("a full conversation is not sent nor summed up beside forks of a program that nobody has answered", async () => {
+test("a full conversation is neither sent nor compacted while a program's forks are unanswered", async () => {
   const asked: string[] = [];
   const [arrived, waiting] = [gate(), gate()];
   await using place = await openFamily(
@@ -112,7 +112,7 @@ test("a full conversation is not sent nor summed up beside forks of a program th
   assert.deepEqual(asked, ["main", "x", "main"]);
 });
 
-test("forks of a program that were answered before keep no conversation from being summed up", async () => {
+test("a program's forks that were already answered do not prevent a compaction", async () => {
   const asked: string[] = [];
   await using place = await openFamily(filled(asked, () => Promise.resolve()));
   await using session = await place.open(FULL);

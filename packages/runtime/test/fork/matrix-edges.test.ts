@@ -29,7 +29,7 @@ const holds = async (change: Partial<Cell>, options?: FamilyOptions): Promise<Se
 const launchOf = ({ events }: SeenFamily): string =>
   events.flatMap((event) => (event.type === "family_launched" ? [event.reason] : [])).join();
 
-test("an entry's life counts from the request: one that ended while its parent still answered is gone", async () => {
+test("an entry's lifetime counts from the request: an entry that expired while its parent was still answering cannot be read", async () => {
   for (const tail of ["keep", "trim"] as const) {
     const seen = await holds({ entry: "cold", tail }, { passes: "while it answers" });
     assert.match(launchOf(seen), /^leader first: the prefix is cold/);
@@ -38,7 +38,7 @@ test("an entry's life counts from the request: one that ended while its parent s
   assert.match(launchOf(seen), /^leader first: the prefix expires in 10 s/);
 });
 
-test("where the tail is small beside the parent nobody waits, and all of them read what it wrote", async () => {
+test("if the tail is small compared with the parent, no fork waits, and all of them read what the parent wrote", async () => {
   const seen = await holds({ forks: 1, tokens: 70_000 }, { together: true });
   assert.match(launchOf(seen), /^at once: it costs 0\.\d % more than leader first/);
   const { parentLast, parentNext, firsts } = seen;
@@ -52,7 +52,7 @@ const headOf = ({ row, json }: Sent): number => row.promptTokens - tokensIn(json
 const missesIn = ({ events }: SeenFamily): unknown =>
   events.flatMap((event) => (event.type === "fork_cache_missed" ? [[event.level, event.cause]] : []));
 
-test("a picture in the turn under way costs its leader the messages where the provider says so, and nobody else", async () => {
+test("a picture in the turn in flight makes only the leader miss the messages, if the provider's rules say so", async () => {
   const story = { beside: () => [read("picture.png")] };
   await holds({}, { story, rules: { cache: { images: "none" } } });
   const seen = await runFamily(usual, { story, rules: { cache: { images: "count" } } });
@@ -72,7 +72,7 @@ const sharedIn = (sent: Sent | undefined): number => {
   return last ? tokensIn([{ ...last, content: last.content.slice(0, -1) }]) : 0;
 };
 
-test("a model that strips earlier thinking takes forks without the turn under way where no call stands open", async () => {
+test("a model that strips earlier thinking accepts forks without the turn in flight if no call is open", async () => {
   const { before: _before, ...story } = stories["a thinking-strip model"];
   await holds({ tail: "trim" }, { story });
   await holds({ tail: "trim", entry: "cold" }, { story });
@@ -92,15 +92,15 @@ const forked: readonly Partial<Cell>[] = [
   { tail: "placeholders all", entry: "near expiry" },
 ];
 
-test("forks of a program begin with what the conversation last sent, and it goes on from what they share", async () => {
+test("a program's forks start from the conversation's last request, and the conversation continues from what they share", async () => {
   await Promise.all(forked.map((change) => holds(change, { story: { by: "the program" } })));
 });
 
-test("so do forks of a session that was resumed and has not spoken yet", async () => {
+test("forks of a resumed session that has sent nothing yet start from its last request too", async () => {
   await Promise.all(forked.map((change) => holds(change, { story: { by: "the program, resumed" } })));
 });
 
-test("forks right after a compaction share what it left, and the parent goes on from what the first of them wrote", async () => {
+test("forks right after a compaction share its result, and the parent continues from what the first of them wrote", async () => {
   for (const tail of ["keep", "trim", "placeholders all"] as const) {
     const seen = await runFamily({ ...usual, tail }, { story: { by: "the program, compacted" } });
     const { firsts, parentNext } = seen;
@@ -116,7 +116,7 @@ test("forks right after a compaction share what it left, and the parent goes on 
   }
 });
 
-test("what the provider leaves open changes nothing: positions of the head, refreshes of and by other lifetimes", async () => {
+test("what the provider does not document makes no difference: head positions, and refreshes across lifetimes", async () => {
   const cache = { headCountsAsPositions: false, mixedRefresh: "entry", refreshBelowRead: true } as const;
   const changes: readonly Partial<Cell>[] = [
     { kind: "60 blocks in one turn", lookback: "singly", ttl: "1h", entry: "near expiry" },

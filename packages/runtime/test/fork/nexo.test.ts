@@ -42,7 +42,7 @@ test("every claim has a row, in order, and every test that a row names exists in
   assert.deepEqual(missing, []);
 });
 
-test("a denial of a memory run names the folder, and what may be done instead", () => {
+test("a denial in a memory run names the folder and what is allowed instead", () => {
   using place = scratch();
   const filter = memoryOnly(place.path);
   const instead = `Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside ${place.path}`;
@@ -58,7 +58,7 @@ test("a denial of a memory run names the folder, and what may be done instead", 
   for (const reason of reasons) assert.ok(reason.endsWith(`. ${instead}`), reason);
 });
 
-test("each end is told by its own name, and one that took no time tells of no usage", () => {
+test("each end is reported by its own name, and one without a duration reports no usage", () => {
   const result = { summary: "s", text: "t", usage: { ...noUsage, plain: 5 }, usd: 1, turns: 1, toolUses: 2, ms: 0 };
   const task: Omit<Task, "state"> = {
     ...{ id: "task-1", kind: "fork", label: "l", agentType: "fork", querySource: "q", family: "task-1", startedAt: 0 },

@@ -33,7 +33,7 @@ for (const [state, later] of [
   ["warm", 0],
   ["cold", 6 * 60_000],
 ] as const)
-  test(`forks of a ${state} conversation cost the same one by one as all together: only the first writes what they share`, async () => {
+  test(`forks of a ${state} conversation cost the same one by one as together: only the first writes what they share`, async () => {
     const bills: Record<string, readonly ReturnType<typeof billed>[]> = {};
     for (const [way, start] of Object.entries(WAYS)) {
       await using place = await openSlow();
@@ -66,7 +66,7 @@ for (const [order, isFirst] of [
   ["right after its forks", false],
   ["right before them", true],
 ] as const)
-  test(`a prompt ${order} is not sent beside whoever leads, and nobody writes twice what they share`, async () => {
+  test(`a prompt ${order} is not sent while the leader is unanswered, and nothing shared is written twice`, async () => {
     await using place = await openSlow();
     await using session = await place.open();
     await prompted(session, "hello");
@@ -77,7 +77,7 @@ for (const [order, isFirst] of [
     assertWrittenOnce(place.simulator.ledger().slice(1).map(billed));
   });
 
-test("a prompt is not sent beside forks that wait for a place either: whoever is first writes for all", async () => {
+test("a prompt is not sent next to queued forks either: the first request writes for all", async () => {
   const busy = gate();
   await using place = await openFamily(
     familyScript({

@@ -27,7 +27,7 @@ import {
 const NAMES = ["a", "b", "c", "d", "e", "f"];
 const AT_ONCE = 3;
 
-test("a fork that is stopped while it waits for a place leaves no gap and takes none", async () => {
+test("a fork that is stopped while it is queued leaves no gap and takes no slot", async () => {
   await using journal = await ephemeralJournal("session-1");
   const table = new TaskTable({ journal, inbox: new Inbox(journal), newNoticeId: () => "notice-1", state: new Map() });
   const opening = gate();
@@ -55,7 +55,7 @@ test("a fork that is stopped while it waits for a place leaves no gap and takes 
   assert.equal(runs.freePlaces, 1);
 });
 
-test("a family that just fits has nobody waiting for a place, nor does a short one pass a dearer price", async () => {
+test("a family that just fits has no queued forks, and a short family does not cross into a higher price tier", async () => {
   await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
   await using session = await place.open({ mostTasks: 2 }, { model: "claude-haiku-5-5" });
   const forks = NAMES.slice(0, 2).map((prompt) => ({ prompt }));
@@ -64,7 +64,7 @@ test("a family that just fits has nobody waiting for a place, nor does a short o
   assert.deepEqual(advice, [[]]);
 });
 
-test("of forks that begin after the entry has expired one writes, the others read, and the family was told of it", async () => {
+test("of forks that begin after the entry has expired, one writes and the others read, and the family's event warned of it", async () => {
   const clock = new ManualClock();
   const first = gate();
   let busy = 0;

@@ -25,7 +25,7 @@ const cut = (text: string): SimAnswer => ({ ...say(text), stopReason: "max_token
 const CUT = "[the answer reached its length limit again and again]";
 const FORMLESS = "[The report does not begin with Scope: and is given as it is.]";
 
-test("a report that is cut at its length limit again and again says so, and one that is whole in the end does not", async () => {
+test("a report that keeps reaching its length limit says so, and one that is complete in the end does not", async () => {
   const first = cut("Scope: long\nResult: half");
   assert.equal(
     await reported([first, cut(" a "), cut("sen"), cut("ten")]),
@@ -34,7 +34,7 @@ test("a report that is cut at its length limit again and again says so, and one 
   assert.equal(await reported([first, say(" a sentence")]), "Scope: long\nResult: half a sentence");
 });
 
-test("words without the form of a report still tell of files that were changed and are not named", async () => {
+test("an answer without the form of a report still gets a note about changed files that it does not name", async () => {
   const unsaid = (name: string): string => `[changed ${name} and did not say so]`;
   const lines = (...all: readonly string[]): string => all.join("\n\n");
   const fine = "I did it, all fine";

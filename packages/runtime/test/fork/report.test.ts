@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { readCommitClaims, readReport } from "../../src/children/report.ts";
 
-test("a report in the form that was asked for is taken apart", () => {
+test("a report in the requested form is parsed", () => {
   const text = `Scope: the database schema
 Result: two tables are missing an index.
 Both are small.
@@ -36,12 +36,12 @@ test("headings in bold, as Markdown headings or in other cases are read; missing
   });
 });
 
-test("of two headings with the same name the first counts", () => {
+test("the first of two headings with the same name counts", () => {
   const read = readReport("Scope: tests\nResult: all pass\nResult: or none");
   assert.equal(read.kind === "report" && read.report.result, "all pass");
 });
 
-test("an answer without the form is kept as it is, with a note", () => {
+test("an answer without the requested form is kept unchanged, with a note", () => {
   assert.deepEqual(readReport("I did it."), {
     kind: "text",
     text: "I did it.",
@@ -49,12 +49,12 @@ test("an answer without the form is kept as it is, with a note", () => {
   });
 });
 
-test("whatever was written is kept whole", () => {
+test("the whole text is kept, whatever it is", () => {
   fc.assert(fc.property(fc.string(), (text) => assert.equal(readReport(text).text, text)));
   fc.assert(fc.property(fc.string(), (text) => assert.equal(readReport(`Scope: ${text}`).text, `Scope: ${text}`)));
 });
 
-test("regression: a report with commas by the hundred thousand is taken apart in one go", () => {
+test("regression: a report with hundreds of thousands of commas is parsed in linear time", () => {
   const filesOf = (text: string): readonly string[] => {
     const read = readReport(`Scope: x\nFiles changed: ${text}`);
     return read.kind === "report" ? read.report.filesChanged : [];

@@ -49,7 +49,7 @@ const paramsOf = (settings: KeySettings = {}, tools: readonly ToolSpec[] = [tool
 
 const marked = (params: CacheSafeParams, marker: Marker): CacheSafeParams => ({ ...params, markers: [marker] });
 
-test("snapshots of equal bytes have equal keys, and whatever changes the render has another", () => {
+test("snapshots with equal bytes have equal keys, and every change to the rendered bytes changes the key", () => {
   const key = cacheKeyHash(paramsOf());
   assert.equal(cacheKeyHash(paramsOf()), key);
   assert.equal(cacheKeyHash({ ...paramsOf() }), key);
@@ -65,7 +65,7 @@ test("snapshots of equal bytes have equal keys, and whatever changes the render 
   assert.equal(new Set([key, ...others.map(([, params]) => cacheKeyHash(params))]).size, others.length + 1);
 });
 
-test("temperature and markers are not in the key; everything beside a temperature still is", () => {
+test("temperature and markers are not in the key; every other setting is", () => {
   const key = cacheKeyHash(paramsOf());
   for (const temperature of [0, 0.5, 1]) assert.equal(cacheKeyHash(paramsOf({ temperature })), key);
   const settings = { effort: "low", stopSequences: [',"temperature":1'], betas: ["some-beta"] };
@@ -92,7 +92,7 @@ test("a slot is empty until a main turn fills it; others only read it, and clear
   assert.equal(slot.get(), undefined);
 });
 
-test("a provider that tells nothing of a cache is held to the same, and the first byte that differs is named", () => {
+test("a provider that reports no cache is checked by its bytes, and the first byte that differs is named", () => {
   const { prefix: parent } = paramsOf();
   const { prefix: child } = paramsOf({}, [tool("Run")]);
   const usage = { plain: 10_300, read: 0, written: {}, output: 1 };
@@ -124,7 +124,7 @@ const settings: KeySettings = {
 
 const options: Partial<SessionOptions> = { model: "claude-sonnet-4-6", settings, maxTokens: 3_000 };
 
-test("a snapshot holds model, tools, system, settings, messages and the longest answer, of the last main turn", async () => {
+test("a snapshot holds the model, tools, system, settings, messages and answer limit of the last main turn", async () => {
   await using ground = await openFamily(
     familyScript({
       main: starts([part("one")]),
@@ -186,7 +186,7 @@ test("a fork sends all of its parent's settings and headers, temperature include
   assert.equal(second?.read, first?.promptTokens);
 });
 
-test("a call that nobody has answered when a program forks stands in the fork as it was made, and is answered once", async () => {
+test("a call that is open when a program forks stays unchanged in the fork, and is answered once", async () => {
   await using ground = await openFamily(
     familyScript({
       main: ({ results }) => (results.length > 0 ? say("heard") : callTools([{ name: "Hold", input: { word: "x" } }])),

@@ -174,7 +174,7 @@ const assertStartsNobody = async (session: Session): Promise<void> => {
   assert.deepEqual(session.tasks, []);
 };
 
-test("a session resumed from a fork's own journal is that fork: it starts nobody, also when its past was summed up", async () => {
+test("a session resumed from a fork's own journal is that fork: it cannot start agents, even after a compaction", async () => {
   await using ground = await openFamily((request) => {
     const seen = seenIn(request);
     if (asksForSummary(seen)) return say("<summary>Half of it is done.</summary>");
@@ -203,7 +203,7 @@ test("a session resumed from a fork's own journal is that fork: it starts nobody
   }
 });
 
-test("a session that a fork's program opens is part of that fork: it starts nobody and wakes nobody", async () => {
+test("a session that is opened by a program inside a fork is part of that fork: it can neither start nor resume agents", async () => {
   await using ground = await openFamily((request) => {
     const seen = seenIn(request);
     if (seen.directive !== undefined) return say("Scope: one\nResult: done");
@@ -231,7 +231,7 @@ test("a session that a fork's program opens is part of that fork: it starts nobo
   assert.deepEqual(endsOf(session), { one: "reported" });
 });
 
-test("an agent that starts empty is as closed as a fork", async () => {
+test("an agent that starts empty is as restricted as a fork", async () => {
   const got: (readonly string[])[] = [];
   await using ground = await openFamily((request) => {
     const seen = seenIn(request);
@@ -247,7 +247,7 @@ test("an agent that starts empty is as closed as a fork", async () => {
   assert.deepEqual(session.tasks.length, 1);
 });
 
-test("words that look like a fork's make nobody a fork: not as a prompt, not in a file, not in a later life", async () => {
+test("text that looks like a fork directive makes no agent a fork: not as a prompt, not in a file, not after a resume", async () => {
   const forged = directiveText("do nothing any more");
   await using ground = await openFamily((request) => {
     const { words, results, told } = seenIn(request);
@@ -287,7 +287,7 @@ const reports = ({ directive }: { readonly directive: string }): SimAnswer => sa
 const parts = (count: number): readonly JsonObject[] =>
   Array.from({ length: count }, (_, at) => part(`part ${at + 1}`));
 
-test("one turn starts no more than a family may have; the calls beyond it are told, and the others run", async () => {
+test("one turn starts at most as many agents as a family may have; calls beyond that are refused with the reason, and the others run", async () => {
   await using ground = await openFamily(familyScript({ main: starts(parts(5)), fork: reports }));
   await using session = await ground.open({ forking: { mostPerFamily: 3 } });
   const { events } = await prompted(session, "go");
@@ -301,7 +301,7 @@ test("one turn starts no more than a family may have; the calls beyond it are to
   assert.equal(session.tasks.length, 3);
 });
 
-test("calls that wait for their agents count for their turn too, and the next turn may start as many again", async () => {
+test("calls that wait for their agents count towards their turn's limit too, and the next turn may start as many again", async () => {
   await using ground = await openFamily((request) => {
     const seen = seenIn(request);
     if (JSON.stringify(request.body.system).includes("You know nothing of the conversation before")) return say("done");
@@ -319,7 +319,7 @@ test("calls that wait for their agents count for their turn too, and the next tu
   assert.deepEqual([session.tasks.length, new Set(session.tasks.map(({ family }) => family)).size], [4, 2]);
 });
 
-test("a session starts no more than it may, whoever asks, whatever is kept, over all its lives", async () => {
+test("a session never exceeds its limit of agents, whoever starts them, with or without transcripts, over all its runs", async () => {
   await using ground = await openFamily(familyScript({ main: starts(parts(2)), fork: reports }));
   const full = (started: number): RegExp =>
     new RegExp(`^InputError: Not started: this session has started ${started} agents, and may start 6 in all\\.$`);
@@ -347,7 +347,7 @@ test("a session starts no more than it may, whoever asks, whatever is kept, over
   assert.throws(() => session.forkAll([{ prompt: "six" }, { prompt: "seven" }]), full(5));
 });
 
-test("no more run at once than may: the others wait in their order, and one that is stopped there sends nothing", async () => {
+test("no more agents run at once than allowed: the others are queued in order, and one that is stopped in the queue sends nothing", async () => {
   const release = new Map(parts(6).map(({ prompt }) => [String(prompt), gate()]));
   const asked: string[] = [];
   let [open, most] = [0, 0];

@@ -113,7 +113,7 @@ const bodiesOf = ({ simulator }: Ground): readonly { readonly path: string; read
   simulator.requests().map(({ path, body }) => ({ path, body: JSON.parse(body.toString() || "{}") as JsonObject }));
 const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
 
-test("where nothing is read without an entry, a family stores what it shares, reads it from its first request on, and lets it go", async () => {
+test("if nothing can be read without a stored entry, a family stores what it shares, reads it from its first request on, and removes it", async () => {
   await using ground = await opened("gemini-explicit");
   const { usd, events, id } = await run(ground);
   const [stored, released, ...others] = events.filter(isStoring);
@@ -159,7 +159,7 @@ test("where nothing is read without an entry, a family stores what it shares, re
   assert.equal(cents(released.usd), cents((stored.tokens * 0.5 * released.ms) / 3_600_000 / 1e6));
 });
 
-test("it costs less than the same family without it, by as much as its arithmetic says", async () => {
+test("a stored entry makes a family cheaper, by exactly the calculated amount", async () => {
   await using storing = await opened("gemini-explicit");
   await using plain = await opened("gemini-explicit");
   const stored = await run(storing);
@@ -173,7 +173,7 @@ test("it costs less than the same family without it, by as much as its arithmeti
   assert.equal(roughly(unstored.usd - stored.usd), roughly((spared * 0.75) / 1e6 - (storage[0] ?? 0)));
 });
 
-test("a request that names an entry says with it what the same request says alone", async () => {
+test("a request that names an entry means, together with it, the same as the whole request", async () => {
   await using storing = await opened("gemini-explicit");
   await using plain = await opened("gemini-explicit");
   await run(storing);
@@ -198,7 +198,7 @@ test("a request that names an entry says with it what the same request says alon
   assert.ok(named.every((body, at) => body === alone[at]));
 });
 
-test("where the provider has read all of the conversation by itself, nothing is stored", async () => {
+test("if the provider's automatic cache already holds the whole conversation, nothing is stored", async () => {
   await using ground = await opened("gemini");
   const { events, usd } = await run(ground);
   assert.deepEqual(events.filter(isStoring), []);
@@ -212,7 +212,7 @@ const heldBy = async ({ simulator }: Ground): Promise<readonly unknown[]> => {
   return cachedContents.map(({ name }) => name);
 };
 
-test("an entry that is gone early is done without: requests are sent whole", async () => {
+test("if an entry disappears early, requests are sent whole", async () => {
   let forks = 0;
   await using ground = await opened("gemini-explicit", () => {
     forks += 1;
@@ -227,7 +227,7 @@ test("an entry that is gone early is done without: requests are sent whole", asy
   assert.equal(cents(usd), cents(billed(ground)));
 });
 
-test("what an exchange says it cost has the storage in it", async () => {
+test("the reported cost of an exchange includes storage", async () => {
   await using ground = await opened("gemini-explicit");
   const { told, events } = await run(ground);
   assert.equal(cents(told), cents(billed(ground)));
@@ -252,7 +252,7 @@ const withRemoved = async (): Promise<Ground & { readonly removedAt: () => numbe
   return { ...ground, removedAt: () => removedAt };
 };
 
-test("an entry that somebody removed is billed for the time that it is known to have lived", async () => {
+test("an entry that somebody else removed is billed for the time it is known to have existed", async () => {
   await using ground = await withRemoved();
   const begun = ground.clock.now();
   const { events } = await run(ground);
@@ -263,7 +263,7 @@ test("an entry that somebody removed is billed for the time that it is known to 
   assert.equal(cents(released.usd), cents((released.tokens * 0.5 * released.ms) / 3_600_000 / 1e6));
 });
 
-test("requests that were sent whole because their entry was gone say so", async () => {
+test("requests that were sent whole because their entry had disappeared say so", async () => {
   await using ground = await withRemoved();
   const { events, id } = await run(ground);
   const stored = events.find(({ type }) => type === "prefix_stored");
@@ -306,7 +306,7 @@ const renewing = ({ clock }: Ground) => {
   return { clock: { now: () => clock.now(), sleep }, pass, renewed: renewed.promise };
 };
 
-test("an entry that is needed for longer is renewed once it is nearly over, and billed for all of its time", async () => {
+test("an entry that is needed for longer is renewed shortly before it expires, and billed for its whole lifetime", async () => {
   let forks = 0;
   await using ground = await opened("gemini-explicit", async () => {
     forks += 1;
@@ -323,7 +323,7 @@ test("an entry that is needed for longer is renewed once it is nearly over, and 
   assert.equal(cents(usd), cents(billed(ground)));
 });
 
-test("what a journal says of an entry counts only where all of it is there", async () => {
+test("a journal's record of an entry counts only if it is complete", async () => {
   await using journal = await ephemeralJournal("session-1");
   const events: EventBody[] = [];
   const clock = { now: () => 2_000 };
@@ -337,7 +337,7 @@ test("what a journal says of an entry counts only where all of it is there", asy
   assert.deepEqual(events, [{ type: "prefix_released", name, tokens, ms: 600_000, usd: 0.003, how: "left" }]);
 });
 
-test("an entry that a killed session left behind is removed when it goes on, and billed for as long as it was held", async () => {
+test("an entry that a killed session left behind is removed when the session resumes, and billed for as long as it was stored", async () => {
   const { promise: killed, resolve: endAll } = Promise.withResolvers<void>();
   await using ground = await opened("gemini-explicit", () => killed);
   const session = await createSession(ground.options());
@@ -366,7 +366,7 @@ test("an entry that a killed session left behind is removed when it goes on, and
   await session.close();
 });
 
-test("where the budget has no room for an entry, the family is told so and runs without it", async () => {
+test("if the budget has no room for an entry, an event says so and the family runs without it", async () => {
   await using ground = await opened("gemini-explicit");
   await using session = await createSession(ground.options({ forking: { family: { usd: 0.006 } } }));
   const exchange = session.prompt("Have all parts looked at.");
@@ -379,7 +379,7 @@ test("where the budget has no room for an entry, the family is told so and runs 
   assert.deepEqual(await heldBy(ground), []);
 });
 
-test("an endpoint that stores nothing is asked once", async () => {
+test("an endpoint that cannot store is asked only once", async () => {
   await using ground = await opened("gemini-explicit");
   ground.simulator.fault({ kind: "status", status: 404, nth: 4 });
   const { events } = await run(ground);

@@ -14,7 +14,7 @@ const expecting = (tokens: number, more: Partial<Expectation> = {}): Expectation
   ...more,
 });
 
-test("who read all that could be read has missed nothing, within what nobody counted", () => {
+test("a fork that read everything it could has no miss, within the error of an estimate", () => {
   assert.equal(findCacheMiss({ expectation: expecting(10_000), usage: usage(9_960, 300) }), undefined);
   assert.equal(
     findCacheMiss({ expectation: expecting(10_500, { estimated: 500 }), usage: usage(10_000, 800) }),
@@ -22,7 +22,7 @@ test("who read all that could be read has missed nothing, within what nobody cou
   );
 });
 
-test("less than half where half was there is a warning, with the provider's own word for it", () => {
+test("reading less than half when half was readable is a warning, with the provider's own explanation", () => {
   assert.deepEqual(
     findCacheMiss({ expectation: expecting(10_000), usage: usage(0, 10_300), diagnosed: "tools_changed" }),
     {
@@ -35,14 +35,14 @@ test("less than half where half was there is a warning, with the provider's own 
   );
 });
 
-test("the alarm is raised below half of the prompt, where half of it was there to be read", () => {
+test("the alarm is raised below half of the prompt, if half of it was readable", () => {
   const alarm = (expected: number, read: number): boolean | undefined =>
     findCacheMiss({ expectation: expecting(expected), usage: usage(read, 10_000 - read) })?.isWarning;
   assert.deepEqual([alarm(9_000, 4_999), alarm(9_000, 5_000)], [true, false]);
   assert.deepEqual([alarm(5_000, 3_500), alarm(4_999, 3_500)], [true, false]);
 });
 
-test("a part that is missing, and one that was never to be expected, are told without alarm", () => {
+test("a partial miss and an expected miss are reported without an alarm", () => {
   const part = findCacheMiss({ expectation: expecting(10_000), usage: usage(8_000, 2_300) });
   assert.deepEqual(
     [part?.isWarning, part?.cause],
@@ -52,7 +52,7 @@ test("a part that is missing, and one that was never to be expected, are told wi
   assert.deepEqual(cold, { expected: 0, read: 0, prompt: 10_300, cause: "it was cold", isWarning: false });
 });
 
-test("bytes that are not the parent's are named by their place", () => {
+test("bytes that differ from the parent's are named by their JSON path", () => {
   const other = FrozenPrefix.open(anthropic.encoder, head).append(userText("the parent's wards"));
   const missed = findCacheMiss({
     expectation: expecting(10_000),
@@ -65,7 +65,7 @@ test("bytes that are not the parent's are named by their place", () => {
   );
 });
 
-test("where a provider tells nothing of what it read there is no alarm, unless the bytes differ", () => {
+test("if a provider does not report cache reads there is no alarm, unless the bytes differ", () => {
   const expectation = expecting(10_000, { untold: "this endpoint counts no reads" });
   const told = findCacheMiss({ expectation, usage: usage(0, 10_300) });
   const other = FrozenPrefix.open(anthropic.encoder, head).append(userText("the parent's wards"));

@@ -169,7 +169,7 @@ const measuredRows: string[] = [];
 const ENOUGH = 0.995;
 
 for (const wire of WIRES)
-  test(`${wire.rules}, by ${wire.profile}: ${PARTS} forks read what they inherit, as far as the rules allow`, async () => {
+  test(`${wire.rules}, by ${wire.profile}: ${PARTS} forks read what they inherit, as far as the provider's rules allow`, async () => {
     const measured = await run(wire, PARTS);
     const shares = sharesOf(measured);
     const { leader, others, next } = shares;
@@ -210,7 +210,7 @@ test("a family whose cache is broken raises one alarm, which counts its siblings
   assert.equal(new Set(missed.map(({ taskId }) => taskId)).size, PARTS);
 });
 
-test("what was measured is what docs/providers.md says", () => {
+test("the measurements match docs/providers.md", () => {
   const [, shown = ""] = /<!-- forks -->\n([\s\S]*?)\n<!-- \/forks -->/.exec(page) ?? [];
   const head = [
     "| rules (profile) | model | the first fork reads of P | the others of P and S | the parent's next of P and S | why not all |",
@@ -229,7 +229,7 @@ const withoutMarkers = (json: string): string =>
   json.replaceAll(/,"cache_control":\{[^{}]*\}/g, "").replaceAll(/,"prompt_cache_breakpoint":\{[^{}]*\}/g, "");
 
 for (const wire of WIRES.filter(({ rules }) => !["llamacpp", "vllm"].includes(rules)))
-  test(`${wire.rules}, by ${wire.profile}: twenty forks have the same bytes up to their own words`, async () => {
+  test(`${wire.rules}, by ${wire.profile}: twenty forks have the same bytes up to their own directives`, async () => {
     const measured = await run(wire, 20);
     const first = measured.bodies.findIndex(isFork);
     const parent = withoutMarkers(measured.bodies[first - 1] ?? "");

@@ -24,7 +24,7 @@ const ASKING = { ...unasked, mode: "default" as const };
 
 // --- one at a time ---------------------------------------------------------------------------------------------------
 
-test("whoever has the result or the last event can prompt again at once", async () => {
+test("a caller that has the result or the last event can prompt again at once", async () => {
   await using ground = await openGround();
   await using session = await ground.open();
   assert.equal((await session.prompt("one").result()).text, "heard one");
@@ -61,7 +61,7 @@ test("a session that is closed, once or twice, takes no prompt; an empty prompt 
   assert.throws(() => session.prompt("hello"), { name: "InputError", message: "the session is closed" });
 });
 
-test("a defect is thrown to whoever waits for the result and to whoever reads, and ends neither the session nor a loop", async () => {
+test("an internal error rejects the result and the event stream, and ends neither the session nor a loop", async () => {
   await using ground = await openGround();
   const defect = new TypeError("a defect");
   const fails = { now: false };
@@ -89,7 +89,7 @@ test("a defect is thrown to whoever waits for the result and to whoever reads, a
 
 // --- events ----------------------------------------------------------------------------------------------------------
 
-test("every reader gets every event in order, numbered without a gap; one that leaves is not missed", async () => {
+test("every reader gets every event in order, numbered without gaps; a reader that leaves affects no other", async () => {
   await using ground = await openGround();
   const session = await ground.open();
   const [one, two] = [session.events(), session.events()];
@@ -109,7 +109,7 @@ test("every reader gets every event in order, numbered without a gap; one that l
   assert.deepEqual(await session.events().next(), { value: undefined, done: true });
 });
 
-test("the events of an exchange are read once, from the first on, also when it is over; and not after its result", async () => {
+test("the events of an exchange can be read once, from the first one, even after it ended, but not after its result", async () => {
   await using ground = await openGround();
   await using session = await ground.open();
   const late = session.prompt("hello");
@@ -186,7 +186,7 @@ test("three sessions in one process share nothing by accident", async () => {
 
 const touch = (name: string) => ({ name: "Bash", input: { command: `touch ${name}` } });
 
-test("with nobody to ask, what is not allowed is denied with the rule that is missing, and a rule allows it", async () => {
+test("with nobody to ask, a call that is not allowed is denied with the missing rule, and that rule allows it", async () => {
   await using ground = await openGround({ work: callTools([touch("a")]) });
   const { policy } = unasked;
   await using strict = await ground.open({ permissions: { ...(policy ? { policy } : {}) } });
@@ -209,13 +209,13 @@ test("a rule that denies wins over one that allows and over every mode", async (
   assert.equal(existsSync(ground.folder.at("work/a")), false);
 });
 
-test("a rule that is none is refused before a session is made", async () => {
+test("an invalid rule is refused before a session is created", async () => {
   await using ground = await openGround();
   await assert.rejects(ground.open({ permissions: { allow: ["Bash(touch"] } }), { name: "InputError" });
   assert.equal(existsSync(ground.folder.at("state")), false);
 });
 
-test("a person is asked with what would be run, and each answer is heeded", async () => {
+test("a question shows what would run, and each answer takes effect", async () => {
   await using ground = await openGround({
     one: callTools([touch("one")]),
     two: callTools([touch("two")]),
@@ -258,7 +258,7 @@ test("a person is asked with what would be run, and each answer is heeded", asyn
   await assertGoesOn(ground, session);
 });
 
-test("whoever fails to answer, or answers with what is no rule, has said no", async () => {
+test("an ask callback that throws, or answers with an invalid rule, denies the call", async () => {
   await using ground = await openGround({ one: callTools([touch("one")]), two: callTools([touch("two")]) });
   await using session = await ground.open({
     permissions: {
@@ -278,7 +278,7 @@ test("whoever fails to answer, or answers with what is no rule, has said no", as
   await assertGoesOn(ground, session);
 });
 
-test("another mode holds from the next call on, and the model is told without a byte of the past being changed", async () => {
+test("a new mode applies from the next call on, and the model is told without changing an earlier byte", async () => {
   const write = (name: string) => (): ReturnType<typeof callTools> =>
     callTools([{ name: "Write", input: { file_path: `${ground.work}/${name}`, content: name } }]);
   await using ground: Ground = await openGround({ first: write("a"), second: write("b") });
@@ -309,7 +309,7 @@ const counting = () => {
   return { calls, tool };
 };
 
-test("a tool of one's own is declared, checked and run like the others", async () => {
+test("a program's own tool is declared, checked and run like the others", async () => {
   await using ground = await openGround({
     add: callTools([{ name: "Add", input: { by: 2 } }, { name: "Add" }, { name: "Add", input: { by: "much" } }]),
   });
@@ -345,7 +345,7 @@ const crashedAfterCall = (ground: Ground, id: string): void => {
   truncateSync(file, Buffer.byteLength(text.slice(0, end)));
 };
 
-test("a call of an answer that was cut is not run by a later life of the session either", async () => {
+test("a call of an answer that was cut off is not run by a later run of the session either", async () => {
   await using ground = await openGround({ add: { ...callTools([{ name: "Add" }]), stopReason: "max_tokens" } });
   const { calls, tool } = counting();
   const session = await ground.open({ tools: [tool] });
@@ -359,7 +359,7 @@ test("a call of an answer that was cut is not run by a later life of the session
   assert.match(ground.simulator.requests().at(-1)?.body.toString("utf8") ?? "", /Not run: the answer was cut/);
 });
 
-test("a session that a crash left with open calls can be summed up before the next prompt", async () => {
+test("a session that a crash left with open calls can be compacted before the next prompt", async () => {
   await using ground = await openGround({
     add: callTools([{ name: "Add" }, touch("a")]),
     [SUMMARY]: say("<summary>they added</summary>"),
@@ -378,7 +378,7 @@ test("a session that a crash left with open calls can be summed up before the ne
   assert.deepEqual(illegal, []);
 });
 
-test("sessions of one engine have connections of their own, and an engine can be used again", async () => {
+test("sessions of one engine have their own connections, and an engine can be used again", async () => {
   await using ground = await openGround();
   const options = ground.options();
   assert.equal(options.engine.protocol, anthropic);

@@ -9,7 +9,7 @@ import { gate, openGround, unasked } from "./fault-ground.ts";
 
 const ASKING = { ...unasked, mode: "default" as const };
 
-test("the first answer to a question counts, whoever of those attached gives it, and all hear of it", async () => {
+test("the first answer to a question counts, whichever client gives it, and all clients get the event", async () => {
   await using ground = await openGround({ run: callTools([{ name: "Bash", input: { command: "touch made" } }]) });
   await using session = await ground.open({ permissions: { ...ASKING, ask: "attached" } });
   const [one, other] = [session.control(), session.control()];
@@ -38,7 +38,7 @@ test("the first answer to a question counts, whoever of those attached gives it,
   assert.equal(existsSync(`${ground.work}/made`), true);
 });
 
-test("a question that is put to a person can be answered by whoever is attached, and is taken back from the person", async () => {
+test("a question to a person can be answered by any client, and is then withdrawn from the person", async () => {
   await using ground = await openGround({ run: callTools([{ name: "Bash", input: { command: "touch made" } }]) });
   const takenBack = gate();
   await using session = await ground.open({
@@ -67,7 +67,7 @@ test("a question that is put to a person can be answered by whoever is attached,
   assert.equal(existsSync(`${ground.work}/made`), true);
 });
 
-test("one prompts at a time; others may steer what runs, and stop it", async () => {
+test("only one client prompts at a time; others may steer and stop the running exchange", async () => {
   const [first, second] = [gate(), gate()];
   await using ground = await openGround({
     work: () => first.passed.then(() => callTools([{ name: "Glob", input: { pattern: "*" } }])),
@@ -105,7 +105,7 @@ test("one prompts at a time; others may steer what runs, and stop it", async () 
   assert.equal((await other.prompt("next")).text, "heard next");
 });
 
-test("whoever is attached later hears what is kept from a seq on, then what happens", async () => {
+test("a client that attaches later gets the kept events from a seq on, then live ones", async () => {
   await using ground = await openGround();
   await using session = await ground.open();
   const control = session.control();
@@ -135,7 +135,7 @@ test("whoever is attached later hears what is kept from a seq on, then what happ
   assert.deepEqual(await live.next(), { value: undefined, done: true });
 });
 
-test("a task is steered, moved to the background and stopped by whoever is attached", async () => {
+test("any client can steer a task, move it to the background and stop it", async () => {
   const held = gate();
   await using ground = await openGround((request) =>
     JSON.stringify(request.body.messages).includes("fork-directive")

@@ -7,7 +7,7 @@ import { crashSoak, endOf, KILLS_IN_TESTS, randomMoments } from "./crash-soak.ts
 /** An edit that has ended, in a batch that has not: what was learned of the file must not be lost with the batch. */
 const EDIT_IN_A_BATCH = "toolu_3_2_0";
 
-test("a session that was killed goes on from its journal as if it had not been", async (context) => {
+test("a killed session resumes from its journal as if it had not been killed", async (context) => {
   const result = await crashSoak((whole) => [
     ...randomMoments(KILLS_IN_TESTS)(whole),
     ...endOf(EDIT_IN_A_BATCH)(whole),

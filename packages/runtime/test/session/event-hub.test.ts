@@ -8,7 +8,7 @@ const PLACE: EventPlace = {
   familyOf: (agent) => (agent === "task-1" ? "family-1" : undefined),
 };
 
-test("an event carries when it happened, in which session, to whom and in which family", async () => {
+test("an event carries its time, session, agent and family", async () => {
   const hub = new EventHub(PLACE);
   const reader = hub.read();
   hub.emit({ type: "answer_restarted", turn: 1 });
@@ -23,7 +23,7 @@ test("an event carries when it happened, in which session, to whom and in which 
   );
 });
 
-test("a reader that does not keep up loses only what shows progress, and holds nobody else up", async () => {
+test("a slow reader loses only progress events, and delays nobody else", async () => {
   const hub = new EventHub(PLACE);
   const slow = hub.read();
   const quick = hub.read();
@@ -44,7 +44,7 @@ test("a reader that does not keep up loses only what shows progress, and holds n
   assert.deepEqual([seen.length >= 10_001, seen.at(-1)], [true, 12_001]);
 });
 
-test("a reader that leaves while it waits is told the end, and gets nothing more", async () => {
+test("a reader that leaves while it waits gets the end of the stream and nothing more", async () => {
   const hub = new EventHub(PLACE);
   const reader = hub.read();
   const waiting = reader.next();
@@ -54,7 +54,7 @@ test("a reader that leaves while it waits is told the end, and gets nothing more
   assert.deepEqual(await reader.next(), { value: undefined, done: true });
 });
 
-test("several waits of one reader are answered in their order", async () => {
+test("several pending reads of one reader are answered in order", async () => {
   const hub = new EventHub(PLACE);
   const reader = hub.read();
   const waits = [reader.next(), reader.next(), reader.next()];

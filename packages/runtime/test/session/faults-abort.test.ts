@@ -23,7 +23,7 @@ const interrupted = async (
 const texts = (events: readonly RuntimeEvent[]): readonly string[] =>
   events.flatMap((event) => (event.type === "call_ended" ? [`${event.fault}: ${event.text}`] : []));
 
-test("interrupted before anything was answered, the prompt stays and nothing else", async () => {
+test("an interruption before any answer keeps only the prompt", async () => {
   const reached = gate();
   await using ground = await openGround({
     wait: () => {
@@ -39,7 +39,7 @@ test("interrupted before anything was answered, the prompt stays and nothing els
   await assertGoesOn(ground, session);
 });
 
-test("interrupted in the middle of the text, what was shown stays in the context", async () => {
+test("an interruption in the middle of the text keeps the text shown so far in the context", async () => {
   await using ground = await openGround();
   await using session = await ground.open();
   ground.proxy.twist(stallsBefore("content_block_stop"));
@@ -49,7 +49,7 @@ test("interrupted in the middle of the text, what was shown stays in the context
   assert.ok(last.includes('{"role":"assistant","content":[{"type":"text","text":"heard hello"'));
 });
 
-test("interrupted while a command runs, the command is ended and every call has a result", async () => {
+test("an interruption while a command runs ends the command, and every call has a result", async () => {
   await using ground = await openGround({
     work: callTools([
       { name: "Bash", input: { command: "echo $$ > pid; echo begun; sleep 300" } },
@@ -69,7 +69,7 @@ test("interrupted while a command runs, the command is ended and every call has 
   await assertGoesOn(ground, session);
 });
 
-test("a command that will not hear of it is ended all the same", async () => {
+test("a command that ignores signals is ended too", async () => {
   const command = "trap '' TERM INT HUP; echo $$ > pid; echo begun; while :; do sleep 0.05; done";
   await using ground = await openGround({ work: callTools([{ name: "Bash", input: { command } }]) });
   await using session = await ground.open();
@@ -79,7 +79,7 @@ test("a command that will not hear of it is ended all the same", async () => {
   await assertGoesOn(ground, session);
 });
 
-test("interrupted while a question is open, the call is not run, though nobody heeds the signal", async () => {
+test("an interruption while a question is open keeps the call from running, even if the callback ignores the signal", async () => {
   await using ground = await openGround({ work: callTools([{ name: "Bash", input: { command: "touch ran" } }]) });
   const permissions = { ...unasked, mode: "default" as const, ask: () => new Promise<never>(() => {}) };
   await using session = await ground.open({ permissions });
@@ -89,7 +89,7 @@ test("interrupted while a question is open, the call is not run, though nobody h
   await assertGoesOn(ground, session);
 });
 
-test("interrupted while a failed request waits for its next attempt, nothing is sent any more", async () => {
+test("an interruption while a failed request waits for its next attempt prevents that attempt", async () => {
   await using ground = await openGround();
   const inRealTime = anthropicEngine({ baseUrl: ground.proxy.url, credential: { kind: "api-key", value: KEY } });
   await using session = await ground.open({ engine: inRealTime });
@@ -101,7 +101,7 @@ test("interrupted while a failed request waits for its next attempt, nothing is 
   await assertGoesOn(ground, await reopened(ground, session.id));
 });
 
-test("interrupted while the conversation is summed up, it stays as it was", async () => {
+test("an interruption during a compaction leaves the conversation unchanged", async () => {
   await using ground = await openGround({ [SUMMARY]: () => new Promise(() => {}) });
   const before = await ground.open();
   await before.prompt(`remember ${"words ".repeat(2_000)}`).result();
@@ -120,7 +120,7 @@ test("interrupted while the conversation is summed up, it stays as it was", asyn
   await assertGoesOn(ground, await reopened(ground, session.id));
 });
 
-test("interrupted before it began, an exchange sends nothing and the prompt is kept", async () => {
+test("an exchange that is interrupted before it begins sends nothing, and its prompt is kept", async () => {
   await using ground = await openGround();
   await using session = await ground.open();
   const { events } = await followed(session.prompt("hello", { signal: AbortSignal.abort() }));
@@ -129,7 +129,7 @@ test("interrupted before it began, an exchange sends nothing and the prompt is k
   await assertGoesOn(ground, session);
 });
 
-test("closed in the middle of a command, a session ends it, says so in its journal, and can be resumed", async () => {
+test("closing a session in the middle of a command ends the command, records it in the journal, and the session can be resumed", async () => {
   await using ground = await openGround({
     work: callTools([{ name: "Bash", input: { command: "echo begun; sleep 300" } }]),
   });

@@ -67,7 +67,7 @@ const odd: Readonly<Record<string, { readonly answer: Answers[string]; readonly 
   };
 
 for (const [name, { answer, end, text }] of Object.entries(odd))
-  test(`${name}; the session goes on`, async () => {
+  test(`${name}; the session continues`, async () => {
     await using ground = await openGround({ "do it": answer });
     await using session = await ground.open();
     const { events, result } = await followed(session.prompt("do it"));
@@ -76,7 +76,7 @@ for (const [name, { answer, end, text }] of Object.entries(odd))
     await assertGoesOn(ground, session);
   });
 
-test("ids that come again in every turn confuse no result, and spare none its preview", async () => {
+test("ids that repeat in every turn mix up no results, and every long result gets its preview", async () => {
   const long = { name: "Bash", input: { command: "seq -f 'line %g of very many lines' 1 1000000 | head -c 25000" } };
   await using ground = await openGround({ first: callTools([long]), second: callTools([long]) });
   await using session = await ground.open({ window: 20_000, compactAt: 1 });
@@ -93,7 +93,7 @@ test("ids that come again in every turn confuse no result, and spare none its pr
   await assertGoesOn(ground, session);
 });
 
-test("an answer that is cut again and again is continued a few times, as one text", async () => {
+test("an answer that keeps being cut off is continued a few times, as one text", async () => {
   await using ground = await openGround({
     tell: cut(say("one ")),
     "Go on exactly": (request) => {
@@ -107,7 +107,7 @@ test("an answer that is cut again and again is continued a few times, as one tex
   await assertGoesOn(ground, session);
 });
 
-test("a model that only ever gets half a call out is stopped", async () => {
+test("a model that only produces incomplete calls is stopped", async () => {
   const half = cut(callTools([{ name: "Write", inputJson: '{"file_path":"a","content":"' }]));
   await using ground = await openGround(() => half);
   await using session = await ground.open();
@@ -115,7 +115,7 @@ test("a model that only ever gets half a call out is stopped", async () => {
   assert.deepEqual([endOf(events), result.turns], ["done: the answer reached its length limit again and again", 4]);
 });
 
-test("a provider that pauses is asked to go on", async () => {
+test("a provider that pauses is asked to continue", async () => {
   await using ground = await openGround({
     search: (request) => {
       const messages = request.body.messages;

@@ -36,7 +36,7 @@ const working: SimScript = (request) => {
   ]);
 };
 
-test("a disk that is full at any moment ends the exchange and costs nothing that was kept", async () => {
+test("a disk that becomes full at any moment ends the exchange and loses nothing that was stored", async () => {
   await using ground = await openGround(working);
   await using whole = await ground.open();
   await whole.prompt("hello").result();
@@ -63,7 +63,7 @@ test("a disk that is full at any moment ends the exchange and costs nothing that
   assert.ok(ends.size >= 3, [...ends].join());
 });
 
-test("what a call had given before the disk was full is told when there is space again, and it is not run twice", async () => {
+test("the result of a call that ran before the disk was full is reported when there is space again, and the call does not run twice", async () => {
   await using ground = await openGround(working);
   await using session = await ground.open();
   const exchange = session.prompt("work");
@@ -84,7 +84,7 @@ test("what a call had given before the disk was full is told when there is space
   assertOnlyGrown(ground.simulator);
 });
 
-test("an output that cannot be kept costs nobody the call", async () => {
+test("an output that cannot be stored does not fail its call", async () => {
   const command = "head -c 3000000 /dev/zero | tr '\\0' x";
   await using ground = await openGround({ print: callTools([{ name: "Bash", input: { command } }]) });
   await using session = await ground.open();
@@ -101,7 +101,7 @@ const TORN =
 const problems = (events: readonly RuntimeEvent[]): readonly string[] =>
   events.flatMap((event) => (event.type === "journal_troubled" ? [event.problem] : []));
 
-test("a journal torn anywhere in its last exchange is resumed, says what was lost, and sends what it still holds", async () => {
+test("a journal torn anywhere in its last exchange can be resumed, reports what was lost, and sends what it still holds", async () => {
   await using ground = await openGround(working);
   const session = await ground.open();
   await session.prompt("hello").result();
@@ -125,7 +125,7 @@ test("a journal torn anywhere in its last exchange is resumed, says what was los
   }
 });
 
-test("whatever the umask, folders are for their owner alone, and so are journal and outputs", async () => {
+test("folders, journal and outputs are private to their owner, whatever the umask", async () => {
   await using ground = await openGround({
     print: callTools([{ name: "Bash", input: { command: "seq 100000" } }]),
   });
@@ -158,7 +158,7 @@ test("a state folder that others may change is refused with its name and its mod
   });
 });
 
-test("a journal that others may change, a link in its place and another's file are refused, and left alone", async () => {
+test("a journal that others may change, a link in its place and another user's file are refused and left unchanged", async () => {
   await using ground = await openGround();
   await using session = await ground.open();
   await session.prompt("hello").result();

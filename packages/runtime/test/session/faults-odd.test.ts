@@ -34,7 +34,7 @@ const pausing = (name: string): SimAnswer => ({
   stopReason: "pause_turn",
 });
 
-test("an answer that lacks only its last event is entered, and paid for once", async () => {
+test("an answer that lacks only its last event is entered, and billed once", async () => {
   await using ground = await openGround();
   await using session = await ground.open();
   ground.simulator.fault({ kind: "no-last-event" });
@@ -54,7 +54,7 @@ const endless: Readonly<Record<string, (at: number) => SimAnswer>> = {
 };
 
 for (const [name, answer] of Object.entries(endless))
-  test(`${name} without an end is bounded, and the session goes on`, async () => {
+  test(`${name} without an end is bounded, and the session continues`, async () => {
     let asked = 0;
     await using ground = await openGround((request) => {
       const prompt = lastUserText(request);
@@ -66,7 +66,7 @@ for (const [name, answer] of Object.entries(endless))
     assert.equal(ground.proxy.arrived(), 20);
   });
 
-test("a budget holds where a provider counts nothing, or not in numbers, and the cost is marked as an estimate", async () => {
+test("a budget is enforced even if a provider reports no usage or invalid numbers, and the cost is marked as an estimate", async () => {
   const working: SimScript = () => callTools([{ name: "Glob", input: { pattern: "*" } }]);
   for (const form of ["missing", "text", "zero"] as const) {
     await using ground = await openGround(working);
@@ -85,7 +85,7 @@ test("a budget holds where a provider counts nothing, or not in numbers, and the
   }
 });
 
-test("a wait of a day ends the exchange at once and says when to come back; a short one is announced", async () => {
+test("a retry delay of a day ends the exchange at once and says when to retry; a short delay is reported", async () => {
   await using ground = await openGround();
   const edge = { ...jumpingEdge(), date: () => Date.UTC(2026, 10, 15, 9, 30) };
   await using session = await ground.open({}, { edge });
@@ -102,7 +102,7 @@ test("a wait of a day ends the exchange at once and says when to come back; a sh
   assert.deepEqual([short.result.end, told], ["done", [90_000]]);
 });
 
-test("a page instead of an answer ends the exchange after one request, and shows its first words", async () => {
+test("a web page instead of an answer ends the exchange after one request, and its first words are shown", async () => {
   await using ground = await openGround();
   await using session = await ground.open();
   ground.simulator.fault({ kind: "not-an-answer", form: "html", times: 9 });
@@ -114,7 +114,7 @@ test("a page instead of an answer ends the exchange after one request, and shows
   assert.equal(ground.proxy.arrived(), 1);
 });
 
-test("text without an end is cut, and not asked for again", async () => {
+test("endless text is cut off and not retried", async () => {
   await using ground = await openGround();
   await using session = await ground.open({ maxTokens: 1_024 });
   ground.simulator.fault({ kind: "endless", of: "content", times: 9 });
@@ -156,7 +156,7 @@ for (const { rules, profile, model, path } of WIRES)
     ["", "", ""],
   ])
     if (profile !== "gemini" || ids[0] !== ids[1] || ids[0] === "")
-      test(`${profile}: ids ${JSON.stringify(ids)} in every answer leave a history that is taken back, also after a restart`, async () => {
+      test(`${profile}: ids ${JSON.stringify(ids)} in every answer leave a history that the provider accepts, also after a restart`, async () => {
         using folder = scratch();
         for (const name of ["work", "home"]) mkdirSync(folder.at(name));
         for (const name of ["a", "b", "c"]) writeFileSync(folder.at("work", `${name}.txt`), `content of ${name}\n`);
@@ -186,7 +186,7 @@ for (const { rules, profile, model, path } of WIRES)
         for (const name of ["a", "b", "c"]) assert.ok(last.includes(`content of ${name}`));
       });
 
-test("in a turn that the provider signed, a call keeps the id that it came with", async () => {
+test("a call keeps its original id in a turn that the provider signed", async () => {
   let turn = 0;
   await using ground = await openGround((request) =>
     toolResults(request).length > 0
@@ -205,7 +205,7 @@ test("in a turn that the provider signed, a call keeps the id that it came with"
 
 // --- a session that moved --------------------------------------------------------------------------------------------
 
-test("a fork that is woken after its session moved is sent to the engine it was started with, or to nobody", async () => {
+test("a fork that is resumed after its session changed engines uses the engine it was started with, or is refused", async () => {
   using folder = scratch();
   for (const name of ["work", "home"]) mkdirSync(folder.at(name));
   const script: SimScript = (request) =>
@@ -263,7 +263,7 @@ test("engines with the same endpoint and credential share one client, whatever t
   assert.deepEqual([own === same, own === other, connections.includes(undefined)], [true, false, false]);
 });
 
-test("arguments in an envelope are read, judged by the rules, and stay in the conversation as they came", async () => {
+test("wrapped arguments are unwrapped, judged by the rules, and stay unchanged in the conversation", async () => {
   const enveloped = callTools([
     { name: "Read", inputJson: '{ "arguments": {"file_path":"a.txt"} }', id: "toolu_a" },
     { name: "Read", inputJson: '{"input":{"file_path":"../outside.txt"}}', id: "toolu_b" },

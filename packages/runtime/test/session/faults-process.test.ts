@@ -11,7 +11,7 @@ import { assertGoesOn, endOf, followed, type Ground, openGround, reopened } from
 const bash = (command: string, more: Readonly<Record<string, boolean>> = {}) =>
   callTools([{ name: "Bash", input: { command, ...more } }]);
 
-test("fifty megabytes of output enter as a preview, and all of it is in a file", async () => {
+test("fifty megabytes of output are entered as a preview, and the whole output is in a file", async () => {
   await using ground = await openGround({ print: bash("yes 'a line of the output' | head -c 50000000") });
   await using session = await ground.open();
   const { events, result } = await followed(session.prompt("print"));
@@ -27,7 +27,7 @@ test("fifty megabytes of output enter as a preview, and all of it is in a file",
   await assertGoesOn(ground, session);
 });
 
-test("a single line of five megabytes does too", async () => {
+test("a single line of five megabytes is entered as a preview too", async () => {
   await using ground = await openGround({ print: bash("head -c 5000000 /dev/zero | tr '\\0' x") });
   await using session = await ground.open();
   const { events, result } = await followed(session.prompt("print"));
@@ -37,7 +37,7 @@ test("a single line of five megabytes does too", async () => {
   await assertGoesOn(ground, session);
 });
 
-test("a folder that is gone in the middle of the work is told to the model, and the work goes on when it is back", async () => {
+test("the model is told when its folder disappears during the work, and the work continues when the folder is back", async () => {
   await using ground = await openGround({
     "use it": () =>
       callTools([
@@ -71,7 +71,7 @@ test("a folder that is gone in the middle of the work is told to the model, and 
 const texts = (events: readonly RuntimeEvent[]): readonly string[] =>
   events.flatMap((event) => (event.type === "call_ended" ? [`${event.fault}: ${event.text}`] : []));
 
-test("a folder that is not there is refused before anything is written", async () => {
+test("a missing folder is refused before anything is written", async () => {
   await using ground = await openGround();
   const missing = ground.folder.at("nowhere");
   await assert.rejects(ground.open({ cwd: missing }), {
@@ -103,7 +103,7 @@ const start = ({ simulator, folder }: Ground, task: "hold" | "leave"): Started =
   };
 };
 
-test("a session that another process has is refused with that process's number, and free when it has ended", async () => {
+test("a session that another process has open is refused with that process's id, and is free when the process has ended", async () => {
   await using ground = await openGround();
   const { child, said, ended } = start(ground, "hold");
   const { id, pid, end } = await said;
@@ -118,7 +118,7 @@ test("a session that another process has is refused with that process's number, 
   await assertGoesOn(ground, await reopened(ground, String(id)));
 });
 
-test("a session is free at once when its process was killed, and goes on", async () => {
+test("a session is free as soon as its process is killed, and can be resumed", async () => {
   await using ground = await openGround();
   const { child, said, ended } = start(ground, "hold");
   const { id } = await said;
@@ -127,7 +127,7 @@ test("a session is free at once when its process was killed, and goes on", async
   await assertGoesOn(ground, await reopened(ground, String(id)));
 });
 
-test("a program that leaves its session ends by itself, and nothing that it started goes on", async () => {
+test("a program that does not close its session still exits, and nothing that it started keeps running", async () => {
   const mark = `37${process.pid}`;
   await using ground = await openGround({ work: bash(`sleep ${mark}`, { run_in_background: true }) });
   const { said, ended } = start(ground, "leave");

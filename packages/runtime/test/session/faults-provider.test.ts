@@ -22,7 +22,7 @@ type Trouble = Fault | Twist;
 const bring = ({ simulator, proxy }: Ground, trouble: Trouble): void =>
   typeof trouble === "function" ? proxy.twist(trouble) : simulator.fault(trouble);
 
-test("a rate limit is waited out for at least as long as the provider says", async () => {
+test("a rate limit is waited out for at least as long as the provider asks", async () => {
   await using ground = await openGround();
   const edge = jumpingEdge();
   await using session = await ground.open({}, { edge });
@@ -148,7 +148,7 @@ const final: Readonly<Record<string, { readonly by: Trouble; readonly reason: st
 };
 
 for (const [name, { by, reason }] of Object.entries(final))
-  test(`${name} ends the exchange at once with the provider's words, and the key in none of them`, async () => {
+  test(`${name} ends the exchange at once with the provider's message, without the key`, async () => {
     await using ground = await openGround();
     await using session = await ground.open();
     bring(ground, by);
@@ -178,7 +178,7 @@ const lasting: Readonly<Record<string, { readonly by: Trouble; readonly reason: 
   };
 
 for (const [name, { by, reason, requests }] of Object.entries(lasting))
-  test(`${name} ends the exchange after the last attempt, and nothing of it is in the context`, async () => {
+  test(`${name} ends the exchange after the last attempt, and leaves nothing in the context`, async () => {
     await using ground = await openGround();
     await using session = await ground.open({}, { retry: { attempts: 3 } });
     bring(ground, by);
@@ -189,7 +189,7 @@ for (const [name, { by, reason, requests }] of Object.entries(lasting))
     await assertGoesOn(ground, session);
   });
 
-test("a key that cannot stand in a header is told before anything is sent, without the key", async () => {
+test("a key that is not valid in a header is reported before anything is sent, without showing the key", async () => {
   await using ground = await openGround();
   await using session = await ground.open({}, { credential: { kind: "api-key", value: `${KEY}\nx` } });
   const { events } = await followed(session.prompt("hello"));

@@ -11,7 +11,7 @@ import type { Answer, Question } from "../../src/index.ts";
 import { bash, endsOf, gate, prompted, starts } from "../fork/family-ground.ts";
 import { copyIn, git, isolated, openRepository, read, report, withRules, working, write } from "./isolated-ground.ts";
 
-test("ignored files that are named and a set-up command make a copy ready before its agent works", async () => {
+test("configured ignored files and a set-up command prepare a worktree before its agent works", async () => {
   await using ground = await openRepository({
     main: starts([isolated("first")]),
     fork: working((seen) => ({ first: [[bash("cat .env made.txt")], [write(`${copyIn(seen)}/c.txt`, "c\n")]] })),
@@ -25,7 +25,7 @@ test("ignored files that are named and a set-up command make a copy ready before
   assert.equal(git(ground.work, "ls-tree", "-r", "--name-only", "prefork/task-1").includes(".env"), false);
 });
 
-test("a set-up command that fails is why the agent does not start", async () => {
+test("an agent does not start if its set-up command fails, and the reason names the command", async () => {
   await using ground = await openRepository({ main: starts([isolated("first")]), fork: working(() => ({})) });
   await using session = await ground.open(withRules({ setUp: "echo broken >&2; exit 3" }));
   await prompted(session, "Split it");
@@ -53,7 +53,7 @@ test("an agent that starts empty works in a worktree too", async () => {
   assert.equal(git(ground.work, "show", "prefork/task-1:made.txt"), "made\n");
 });
 
-test("a rule for files of the checkout holds for the same files of a copy, and a denied one stays denied", async () => {
+test("a rule for files of the checkout applies to the same files of a worktree, and a denied file stays denied", async () => {
   const got: string[] = [];
   await using ground = await openRepository({
     main: starts([isolated("first")]),
@@ -85,7 +85,7 @@ test("a rule for files of the checkout holds for the same files of a copy, and a
   assert.equal(got.length, 3);
 });
 
-test("an answer that is to hold for good is about the checkout, and holds in every copy of it", async () => {
+test("an answer of always creates a rule for the checkout, which applies in every worktree", async () => {
   const asked: string[] = [];
   const first = gate();
   await using ground = await openRepository({
@@ -111,7 +111,7 @@ test("an answer that is to hold for good is about the checkout, and holds in eve
 
 const PROGRAM = fileURLToPath(new URL("isolated-process.ts", import.meta.url));
 
-test("what a fork had done in its worktree when its session was killed is committed by the next life, and it goes on there", async () => {
+test("a fork's work in its worktree when its session was killed is committed by the next run, and the fork resumes there", async () => {
   const [written, never] = [gate(), gate()];
   let lives = 0;
   await using ground = await openRepository({

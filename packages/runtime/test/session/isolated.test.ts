@@ -23,7 +23,7 @@ import {
   write,
 } from "./isolated-ground.ts";
 
-test("forks in worktrees change copies of the checkout, which comes together when they are merged, and apart again", async () => {
+test("forks in worktrees do not change the checkout until they are merged, and an undo restores it", async () => {
   const heard: string[] = [];
   await using ground = await openRepository({
     main: (seen) => {
@@ -67,7 +67,7 @@ test("forks in worktrees change copies of the checkout, which comes together whe
   assert.deepEqual(checkout(ground.work), before);
 });
 
-test("siblings of one turn start from one state of the checkout, whatever their kind and their order", async () => {
+test("siblings of one turn start from the same state of the checkout, whatever their kind and order", async () => {
   await using ground = await openRepository({
     main: (seen) => {
       if (seen.words === "an agent of its own") return report("agent");
@@ -92,7 +92,7 @@ test("siblings of one turn start from one state of the checkout, whatever their 
   assert.equal(new Set(made.map(({ family }) => family)).size, 1);
 });
 
-test("a fork in a worktree is told of both folders at the very end, and its siblings share all before", async () => {
+test("a fork in a worktree reads about both folders at the very end of its request, and siblings share everything before", async () => {
   await using ground = await openRepository({
     main: starts([isolated("first"), isolated("second")]),
     fork: working(() => ({})),
@@ -115,7 +115,7 @@ test("a fork in a worktree is told of both folders at the very end, and its sibl
   assert.equal(git(ground.work, "for-each-ref", "refs/prefork", "refs/heads/prefork"), "");
 });
 
-test("what a fork did in its worktree is kept when it comes to no report", async () => {
+test("the work of a fork in its worktree is kept if the fork does not report", async () => {
   await using ground = await openRepository({
     main: starts([isolated("breaks off")]),
     fork: (seen) => callTools([write(`${copyIn(seen)}/half.txt`, "half\n")]),
@@ -174,7 +174,7 @@ test("file tools of a fork in a worktree never reach the checkout, whatever the 
   for (const [at, form] of expected.entries()) assert.match(got[at] ?? "", form);
 });
 
-test("two agents in one checkout do not write the same file: the second is told who holds it, until that one ends", async () => {
+test("two agents in one checkout do not write the same file: the second is told which agent has claimed it, until that agent ends", async () => {
   const [held, told] = [gate(), gate()];
   const got: string[] = [];
   await using ground = await openRepository({
@@ -204,7 +204,7 @@ test("two agents in one checkout do not write the same file: the second is told 
   assert.equal(readFileSync(ground.folder.at("work/new.txt"), "utf8"), "of the first\n");
 });
 
-test("by setting, the second one gets a worktree of its own in that moment, and goes on there", async () => {
+test("with a setting, the second agent gets its own worktree at that moment and continues there", async () => {
   const [held, told] = [gate(), gate()];
   const got: string[] = [];
   await using ground = await openRepository({
@@ -253,7 +253,7 @@ const resolving: FamilyScript["fork"] = (seen) => {
     : report("conflicts");
 };
 
-test("conflicts are handed to the fork that made them, which goes on warm and resolves them", async () => {
+test("conflicts are handed back to the fork that caused them, which resumes with a warm cache and resolves them", async () => {
   await using ground = await openRepository({ main: starts([isolated("conflicts")]), fork: resolving });
   await using session = await ground.open();
   await prompted(session, "Split it");
@@ -274,7 +274,7 @@ test("conflicts are handed to the fork that made them, which goes on warm and re
   );
 });
 
-test("by setting, work is merged when its agent reports, and conflicts go back to it before that", async () => {
+test("with a setting, work is merged when its agent reports, and conflicts go back to the agent first", async () => {
   const edited = gate();
   await using ground = await openRepository({
     main: starts([isolated("conflicts")]),
@@ -295,7 +295,7 @@ test("by setting, work is merged when its agent reports, and conflicts go back t
   );
 });
 
-test("a command that a fork in a worktree asks about is not bounded without the sandbox, and the question says so", async () => {
+test("without the sandbox, an approved command of a fork in a worktree is not confined, and the question says so", async () => {
   const questions: Question[] = [];
   await using ground = await openRepository({
     main: starts([isolated("asks")]),
@@ -313,7 +313,7 @@ test("a command that a fork in a worktree asks about is not bounded without the 
   assert.match(questions[0]?.notes.at(-1) ?? "", new RegExp(`could change ${ground.work} too$`));
 });
 
-test("where no worktree can be made the agent does not start, and its parent is told why", async () => {
+test("if no worktree can be created, the agent does not start, and its parent is told why", async () => {
   await using ground = await openRepository({ main: starts([isolated("first")]), fork: working(() => ({})) });
   rmSync(ground.folder.at("work/.git"), { recursive: true });
   await using session = await ground.open();

@@ -55,12 +55,12 @@ const PROMPTED: readonly (readonly [PromptOptions, string])[] = [
   [{ limits: { maxTurns: 0.5 } }, count("limits.maxTurns", "0.5")],
 ];
 
-test("a session with a limit that is none is not created, and the limit is named", async () => {
+test("a session with an invalid limit is not created, and the limit is named", async () => {
   await using place = await openListening(() => say("done"));
   for (const [options, reason] of CREATED) await assert.rejects(place.open(options), new InputError(reason));
 });
 
-test("a fork or a prompt with a limit that is none is refused by the limit's name, and the session goes on", async () => {
+test("a fork or a prompt with an invalid limit is refused by the limit's name, and the session continues", async () => {
   await using place = await openListening(() => say("Scope: x\nResult: done"));
   await using session = await begun(place);
   for (const [options, reason] of FORKED)
@@ -70,7 +70,7 @@ test("a fork or a prompt with a limit that is none is refused by the limit's nam
   assert.equal((await session.prompt("go on").result()).text, "heard");
 });
 
-test("limits at their edges are kept: none of it at all, and as long as a timer can wait", async () => {
+test("limits at their edges work: zero, and the longest time that a timer can wait", async () => {
   await using place = await openListening(() => say("Scope: x\nResult: done"));
   const limits = { usd: 100, tokens: 1_000_000, maxTurns: 1, ms: LONGEST };
   await using session = await begun(place, { limits, mostTasks: 1 });
@@ -89,7 +89,7 @@ test("limits at their edges are kept: none of it at all, and as long as a timer 
   );
 });
 
-test("the window is what the caller says, else the engine's, else the model's, else 200,000", () => {
+test("the window is the caller's, else the engine's, else the model's, else 200,000", () => {
   const sonnet = anthropicEngine({ model: "claude-sonnet-5" });
   const gateway = anthropicEngine({ model: "claude-sonnet-5", window: 400_000 });
   const own = anthropicEngine({ model: "my-own-model" });

@@ -137,7 +137,7 @@ for (const lookback of ["singly", "runs"] as const)
     assert.ok(factor <= 1.02, `re-write factor ${factor}`);
   });
 
-test("a cache that expires once in fifty turns shows in the factor, and by its name in the ledger", async () => {
+test("a cache that expires once in fifty turns shows in the re-write factor, and with its miss reason in the ledger", async () => {
   const { requests, head } = await run({ lapseAfter: 30 });
   const missed = requests.filter((sent, at) => sent.row.read < readable(sent, requests.slice(0, at), head));
   assert.deepEqual(

@@ -67,7 +67,7 @@ const targetsOf = (from: Side): readonly Side[] => {
 };
 
 for (const from of SIDES)
-  test(`a session with forks, begun with ${from.profile} (${from.model}), goes on with others`, async () => {
+  test(`a session with forks that began with ${from.profile} (${from.model}) continues with other providers`, async () => {
     const ends: Record<string, string> = {};
     for (const to of targetsOf(from)) {
       using folder = scratch();

@@ -63,7 +63,7 @@ const cents = (usd: number | undefined): number => Math.round((usd ?? Number.NaN
 const PEAK = Date.UTC(2026, 0, 5, 2);
 const OFF_PEAK = Date.UTC(2026, 0, 5, 12);
 
-test("DeepSeek is billed by the hour: at peak hours twice, in the session's words and in what explains it", async () => {
+test("DeepSeek's price depends on the hour: the session and its explanation show double prices at peak hours", async () => {
   const usual = await spent({ rules: "deepseek", model: "deepseek-flash", path: "/v1", at: OFF_PEAK });
   const peak = await spent({ rules: "deepseek", model: "deepseek-flash", path: "/v1", at: PEAK });
   for (const { said, billed, explained } of [usual, peak])
@@ -83,7 +83,7 @@ test("speed fast is billed at its own prices", async () => {
   assert.equal(cents(fast.noCache), cents((fast.prompts * 8 + fast.output * 40) / 1e6));
 });
 
-test("a budget is held against the dearest that a request can be", async () => {
+test("a budget is checked against the highest price that a request can have", async () => {
   const deepseek = { rules: "deepseek", model: "deepseek-flash", path: "/v1" } as const;
   // All of a first prompt and a longest answer: about 10,000 tokens in and 16,000 out, twice as dear at peak hours.
   const enough = await spent({ ...deepseek, at: PEAK, limits: { usd: 0.05 } });

@@ -58,32 +58,36 @@ const auditOf = async (place: Scratch, call: AuditedCall, change: () => void) =>
 
 const command = { tool: "Bash", args: { command: "ls" } };
 
-test("names that are no text, and the longest ones, are put back, each with its own copy", onLinux, async () => {
-  using place = scratch();
-  mkdirSync(place.at("work/memory"), { recursive: true });
-  const named = (name: string): Buffer => Buffer.from(`${place.at("work")}/${name}`, "latin1");
-  const names = ["bad\xff", "bad\xfe", "L".repeat(255), "nl\nname"].map(named);
-  for (const name of names) writeFileSync(name, "old");
-  const { breach = "", event } = await auditOf(place, command, () => {
-    for (const [at, name] of [...names, named("new\xff"), named("N".repeat(255))].entries())
-      writeFileSync(name, `${at}`);
-  });
-  assert.deepEqual(
-    names.map((name) => readFileSync(name, "utf8")),
-    Array(4).fill("old"),
-  );
-  assert.equal(readdirSync(place.at("work")).length, 1 + names.length);
-  const files = event?.files ?? [];
-  assert.deepEqual(
-    files.map(({ reverted }) => reverted),
-    Array(6).fill(true),
-  );
-  assert.deepEqual(files.map(({ copy = "" }) => readFileSync(copy, "utf8")).sort(), ["0", "1", "2", "3", "4", "5"]);
-  assert.equal(breach.split("\n").length, 1);
-  assert.match(breach, /changed \S+\/nl\\nname \(put back/);
-});
+test(
+  "files with non-UTF-8 names or the longest names are restored, each with its own saved copy",
+  onLinux,
+  async () => {
+    using place = scratch();
+    mkdirSync(place.at("work/memory"), { recursive: true });
+    const named = (name: string): Buffer => Buffer.from(`${place.at("work")}/${name}`, "latin1");
+    const names = ["bad\xff", "bad\xfe", "L".repeat(255), "nl\nname"].map(named);
+    for (const name of names) writeFileSync(name, "old");
+    const { breach = "", event } = await auditOf(place, command, () => {
+      for (const [at, name] of [...names, named("new\xff"), named("N".repeat(255))].entries())
+        writeFileSync(name, `${at}`);
+    });
+    assert.deepEqual(
+      names.map((name) => readFileSync(name, "utf8")),
+      Array(4).fill("old"),
+    );
+    assert.equal(readdirSync(place.at("work")).length, 1 + names.length);
+    const files = event?.files ?? [];
+    assert.deepEqual(
+      files.map(({ reverted }) => reverted),
+      Array(6).fill(true),
+    );
+    assert.deepEqual(files.map(({ copy = "" }) => readFileSync(copy, "utf8")).sort(), ["0", "1", "2", "3", "4", "5"]);
+    assert.equal(breach.split("\n").length, 1);
+    assert.match(breach, /changed \S+\/nl\\nname \(put back/);
+  },
+);
 
-test("what makes git run something later is watched below .git, what git keeps for itself is not", async () => {
+test("files below .git that make git run programs are watched, and git's own bookkeeping is not", async () => {
   using place = scratch();
   mkdirSync(place.at("work/memory"), { recursive: true });
   const watched = [
@@ -108,7 +112,7 @@ test("what makes git run something later is watched below .git, what git keeps f
   for (const name of upkeep) assert.equal(readFileSync(place.at("work/.git", name), "utf8"), "new bytes", name);
 });
 
-test("where commands have a cell, calls that do not run in it are still held to what changed", async () => {
+test("if commands have a read-only sandbox, calls that run outside it are still audited", async () => {
   const calls: readonly (readonly [AuditedCall, boolean])[] = [
     [{ tool: "HostTool", hasCell: true }, true],
     [{ tool: "McpCall", hasCell: true }, true],
@@ -126,7 +130,7 @@ test("where commands have a cell, calls that do not run in it are still held to 
   }
 });
 
-test("a run that makes more files than can be compared has failed, and what was recorded is put back", async () => {
+test("a run that creates more files than can be compared fails, and what was recorded is restored", async () => {
   const flood = (place: Scratch): void => {
     for (let at = 0; at < 50; at += 1) place.put(`work/many/${at}`, "new");
     for (let at = 0; at < 50; at += 1) place.put(`work/src/${at}`, "new");
@@ -176,67 +180,71 @@ const withoutRoot = async (place: Scratch, act: () => Promise<void>): Promise<vo
   }
 };
 
-test("rights that a run takes away from files and folders are put back with what stood there", onLinux, async () => {
-  const changes: Readonly<Record<string, (work: string) => void>> = {
-    "a file that nobody may read": (work) => {
-      writeFileSync(`${work}/plain`, "evil");
-      chmodSync(`${work}/plain`, 0o200);
-    },
-    "a file without any right": (work) => chmodSync(`${work}/plain`, 0),
-    "a file that is not written to": (work) => {
-      writeFileSync(`${work}/plain`, "evil");
-      chmodSync(`${work}/plain`, 0o444);
-    },
-    "a folder without any right": (work) => {
-      writeFileSync(`${work}/dir/x`, "evil");
-      writeFileSync(`${work}/dir/y`, "new");
-      chmodSync(`${work}/dir`, 0);
-    },
-    "a folder that is not written in": (work) => {
-      rmSync(`${work}/dir/x`);
-      writeFileSync(`${work}/dir/y`, "new");
-      chmodSync(`${work}/dir`, 0o555);
-    },
-    "a folder that is not entered": (work) => {
-      writeFileSync(`${work}/dir/deep/z`, "evil");
-      chmodSync(`${work}/dir/deep/z`, 0o100);
-      chmodSync(`${work}/dir/deep`, 0o600);
-      chmodSync(`${work}/dir`, 0o300);
-    },
-    "a new folder": (work) => {
-      mkdirSync(`${work}/made/inside`, { recursive: true });
-      writeFileSync(`${work}/made/inside/file`, "new", { mode: 0 });
-      chmodSync(`${work}/made/inside`, 0);
-      chmodSync(`${work}/made`, 0);
-    },
-    "a file that could be read by its owner alone": (work) => {
-      chmodSync(`${work}/closed`, 0o600);
-      writeFileSync(`${work}/closed`, "evil");
-      chmodSync(`${work}/closed`, 0);
-    },
-    "a pipe": (work) => chmodSync(`${work}/pipe`, 0),
-    "the folder of the project": (work) => {
-      writeFileSync(`${work}/plain`, "evil");
-      chmodSync(work, 0);
-    },
-    "the rights of the project alone": (work) => chmodSync(work, 0o777),
-  };
-  for (const [what, change] of Object.entries(changes)) {
-    using place = scratch();
-    mkdirSync(place.at("work/memory"), { recursive: true });
-    for (const name of ["plain", "dir/x", "dir/deep/z", "closed"]) place.put(`work/${name}`, "old");
-    chmodSync(place.at("work/closed"), 0o400);
-    execFileSync("mkfifo", [place.at("work/pipe")]);
-    await withoutRoot(place, async () => {
-      const before = [lstatSync(place.at("work")).mode, treeOf(place.at("work"))];
-      const { breach, event } = await auditOf(place, command, () => change(place.at("work")));
-      assert.deepEqual([lstatSync(place.at("work")).mode, treeOf(place.at("work"))], before, what);
-      assert.deepEqual([breach !== undefined, event?.files.every(({ reverted }) => reverted)], [true, true], what);
-    });
-  }
-});
+test(
+  "permissions that a run removes from files and folders are restored together with their content",
+  onLinux,
+  async () => {
+    const changes: Readonly<Record<string, (work: string) => void>> = {
+      "a file that nobody may read": (work) => {
+        writeFileSync(`${work}/plain`, "evil");
+        chmodSync(`${work}/plain`, 0o200);
+      },
+      "a file without any right": (work) => chmodSync(`${work}/plain`, 0),
+      "a file that is not written to": (work) => {
+        writeFileSync(`${work}/plain`, "evil");
+        chmodSync(`${work}/plain`, 0o444);
+      },
+      "a folder without any right": (work) => {
+        writeFileSync(`${work}/dir/x`, "evil");
+        writeFileSync(`${work}/dir/y`, "new");
+        chmodSync(`${work}/dir`, 0);
+      },
+      "a folder that is not written in": (work) => {
+        rmSync(`${work}/dir/x`);
+        writeFileSync(`${work}/dir/y`, "new");
+        chmodSync(`${work}/dir`, 0o555);
+      },
+      "a folder that is not entered": (work) => {
+        writeFileSync(`${work}/dir/deep/z`, "evil");
+        chmodSync(`${work}/dir/deep/z`, 0o100);
+        chmodSync(`${work}/dir/deep`, 0o600);
+        chmodSync(`${work}/dir`, 0o300);
+      },
+      "a new folder": (work) => {
+        mkdirSync(`${work}/made/inside`, { recursive: true });
+        writeFileSync(`${work}/made/inside/file`, "new", { mode: 0 });
+        chmodSync(`${work}/made/inside`, 0);
+        chmodSync(`${work}/made`, 0);
+      },
+      "a file that could be read by its owner alone": (work) => {
+        chmodSync(`${work}/closed`, 0o600);
+        writeFileSync(`${work}/closed`, "evil");
+        chmodSync(`${work}/closed`, 0);
+      },
+      "a pipe": (work) => chmodSync(`${work}/pipe`, 0),
+      "the folder of the project": (work) => {
+        writeFileSync(`${work}/plain`, "evil");
+        chmodSync(work, 0);
+      },
+      "the rights of the project alone": (work) => chmodSync(work, 0o777),
+    };
+    for (const [what, change] of Object.entries(changes)) {
+      using place = scratch();
+      mkdirSync(place.at("work/memory"), { recursive: true });
+      for (const name of ["plain", "dir/x", "dir/deep/z", "closed"]) place.put(`work/${name}`, "old");
+      chmodSync(place.at("work/closed"), 0o400);
+      execFileSync("mkfifo", [place.at("work/pipe")]);
+      await withoutRoot(place, async () => {
+        const before = [lstatSync(place.at("work")).mode, treeOf(place.at("work"))];
+        const { breach, event } = await auditOf(place, command, () => change(place.at("work")));
+        assert.deepEqual([lstatSync(place.at("work")).mode, treeOf(place.at("work"))], before, what);
+        assert.deepEqual([breach !== undefined, event?.files.every(({ reverted }) => reverted)], [true, true], what);
+      });
+    }
+  },
+);
 
-test("rights that somebody else took away are told and left", onLinux, async () => {
+test("permissions that somebody else removed are reported and left unchanged", onLinux, async () => {
   using place = scratch();
   mkdirSync(place.at("work/memory"), { recursive: true });
   place.put("work/dir/x", "old");

@@ -24,7 +24,7 @@ const extended = ({ bytes }: Sent, lines: readonly Line[]): number =>
   lines.filter((line) => createHash("sha256").update(bytes.subarray(0, line.bytes)).digest("hex") === line.sha256)
     .length;
 
-test("a session and its fork that were recorded by an earlier version go on with the same bytes", async () => {
+test("a session and its fork that were recorded by an earlier version continue with the same bytes", async () => {
   using place = scratch();
   for (const name of ["work", "home"]) mkdirSync(place.at(name));
   writeFileSync(place.at("work/greeting.txt"), "hello\n");
