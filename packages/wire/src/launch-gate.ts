@@ -1,5 +1,5 @@
-/** Decides when each member of a family is sent. The leader goes first and writes what all share; the others follow
- *  when that can be read, and no faster than their provider can keep them on one machine.
+/** Decides when each member of a family is sent. The leader goes first and writes the shared entry; the others follow
+ *  when it can be read, within the rate at which the provider still routes them to one machine.
  *  Invariant: while the leader is unanswered nobody else is sent; if a leader fails, the next member leads; a member
  *  that arrives after the shared entry has expired leads again; every wait ends, and no timer outlives the members that
  *  wait.
@@ -51,13 +51,13 @@ export class LaunchGate {
   /** When the latest members were sent, oldest first. */
   readonly #sent: number[] = [];
   #pacing: AbortController | undefined;
-  /** When the leader's entry will be readable, once its readable moment has come. */
+  /** When the gate opens; set once the leader reports readable, plus settle time. */
   #opensAt: number | undefined;
   #settling: AbortController | undefined;
   #leader: Leader | undefined;
   #open: boolean;
   /** The shared entry had expired, so all of it is written again. */
-  #isAnew = false;
+  #isRewrite = false;
   /** When the last member was admitted. */
   #usedAt: number | undefined;
 
@@ -94,35 +94,35 @@ export class LaunchGate {
     return { readable: () => this.#readable(ticket), failed: () => this.#failed(ticket) };
   }
 
-  /** Members that come late, because they waited for a free slot, would each write what all share. */
+  /** Members that come late, because they waited for a free slot, would each write the shared entry. */
   #closeIfExpired(): void {
     const { lifetimeMs } = this.#order;
     if (!this.#open || this.#usedAt === undefined || lifetimeMs === undefined) return;
     if (this.#edge.now() - this.#usedAt < lifetimeMs - ON_THE_WAY_MS) return;
     this.#open = false;
     this.#opensAt = undefined;
-    this.#isAnew = true;
+    this.#isRewrite = true;
   }
 
   #lead(ticket: symbol): void {
     const cap = new AbortController();
     this.#leader = { ticket, cap };
     const { waitCapMs } = this.#order;
-    this.#edge.wait(this.#isAnew ? Math.max(waitCapMs, COLD_WAIT_MS) : waitCapMs, cap.signal).then(
+    this.#edge.wait(this.#isRewrite ? Math.max(waitCapMs, COLD_WAIT_MS) : waitCapMs, cap.signal).then(
       () => this.#readable(ticket),
       () => undefined, // it was readable, or had failed, before the time was up
     );
   }
 
   async #inPace(ticket: symbol, signal: AbortSignal | undefined): Promise<void> {
-    if (this.#isInPace()) return;
+    if (this.#takeSlot()) return;
     const turn = this.#queue(this.#paced, ticket, signal);
     this.#keepPace();
     await turn;
   }
 
-  /** True if it counts as sent now. */
-  #isInPace(): boolean {
+  /** Counts a member as sent now, if the request rate allows it. */
+  #takeSlot(): boolean {
     const { perMinute } = this.#order;
     if (perMinute === undefined) return true;
     const now = this.#edge.now();
@@ -142,10 +142,10 @@ export class LaunchGate {
       () => {
         if (signal.aborted) return;
         this.#pacing = undefined;
-        while (this.#paced.length > 0 && this.#isInPace()) this.#paced.shift()?.go();
+        while (this.#paced.length > 0 && this.#takeSlot()) this.#paced.shift()?.go();
         this.#keepPace();
       },
-      () => undefined, // nobody waits any more
+      () => undefined, // no member waits any more
     );
   }
 
@@ -184,7 +184,7 @@ export class LaunchGate {
         () => {
           if (!signal.aborted) this.#letGo();
         },
-        () => undefined, // nobody waits any more
+        () => undefined, // no member waits any more
       );
     }
   }

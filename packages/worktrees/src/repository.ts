@@ -35,7 +35,7 @@ export type Repository = {
 /** Keys of git's configuration, with the effective value. */
 type Settings = Readonly<Record<string, string>>;
 
-/** Settings may name a file that git would wait for. */
+/** Settings may name a file that git would block on. */
 const ANSWER_MS = 30_000;
 
 const BARE = "this repository is bare and has no files; start in a checkout of it";

@@ -115,7 +115,7 @@ export const readGitFile = (path: string, mostBytes: number, budget?: ReadBudget
   if (facts.isSymbolicLink() || realPath(path) !== path) throw new Doubt(`git would read ${path}, which is a link`);
   const file = readPlainFile(path, Math.min(mostBytes, budget?.bytesLeft ?? mostBytes));
   budget?.file(typeof file === "string" ? 0 : file.length, path);
-  if (file === "missing") throw new Doubt(`${path} is not a regular file, and git would wait for it`);
+  if (file === "missing") throw new Doubt(`${path} is not a regular file, and git would block on it`);
   if (file === "unreadable") throw new Doubt(`${path} is too large, or cannot be read`);
   return file;
 };

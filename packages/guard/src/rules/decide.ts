@@ -13,7 +13,7 @@ import { notesFor } from "./notes.ts";
 import { type PathPattern, patternsBelow, speaksOfKeys } from "./path-rules.ts";
 import type { Mode, Policy } from "./policy.ts";
 import { planRules } from "./policy.ts";
-import { allowsOne, type Matter, matches, matterOf, type PathTool, parseRule, type Rule } from "./rules.ts";
+import { allowsOne, matches, type PathTool, type PreparedCall, parseRule, prepareCall, type Rule } from "./rules.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
 import { suggestRule } from "./suggest.ts";
 import { type Bearing, bearingOf, type Touched, touchedBy } from "./touched.ts";
@@ -79,7 +79,7 @@ type Question = {
   readonly tool: string;
   readonly target: Target;
   /** The same call under each name of its file. */
-  readonly matters: readonly Matter[];
+  readonly preparedCalls: readonly PreparedCall[];
   readonly reading: ShellReading | undefined;
   readonly touched: Touched | undefined;
   readonly bearing: ((pattern: PathPattern) => Bearing | undefined) | undefined;
@@ -126,13 +126,13 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
   const cwd = context.cwd ?? context.roots[0] ?? "/";
   const target = targetOf(call, cwd);
   const tool = target.kind === "wrong" ? "" : (ruleName(call) ?? call.tool);
-  const matter = matterOf(tool, target);
+  const prepared = prepareCall(tool, target);
   const others = target.kind === "file" ? (context.otherNames?.(target.path) ?? []) : [];
-  const renamed = others.map((path): Matter => {
+  const renamed = others.map((path): PreparedCall => {
     const names = path.split("/").filter((name) => name !== "");
     return { tool, target: { ...(target as Extract<Target, { kind: "file" }>), path, names } };
   });
-  const { reading } = matter;
+  const { reading } = prepared;
   const touched = reading && withOtherNames(touchedIn(reading, cwd, context), context);
   const verdict =
     target.kind === "command"
@@ -142,7 +142,7 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
     call,
     tool,
     target,
-    matters: [matter, ...renamed],
+    preparedCalls: [prepared, ...renamed],
     reading,
     touched,
     bearing: touched && hasPathRules(context) ? bearingOf(touched, verdict?.verdict === "read-only") : undefined,
@@ -169,7 +169,7 @@ const declaredIn = ({ call: { tool, touches = {} }, context }: Question): readon
 };
 
 /** A tool that touches a whole folder may reach a file in it that a rule is about; only a person can decide that. */
-const byRuleBelow = ({ call, matters, context, by }: Question): Decision | undefined => {
+const byRuleBelow = ({ call, preparedCalls, context, by }: Question): Decision | undefined => {
   const { file_path: path } = call.args;
   if (by === undefined || typeof path !== "string" || !path.endsWith("/")) return undefined;
   const about: readonly PathTool[] = call.tool === "Read" ? ["Read"] : ["Read", "Edit", "Write"];
@@ -177,7 +177,7 @@ const byRuleBelow = ({ call, matters, context, by }: Question): Decision | undef
     ({ form }) =>
       form.kind === "path" &&
       about.includes(form.tool) &&
-      matters.flatMap(namesOf).some((names) => patternsBelow(form.pattern, names).length > 0),
+      preparedCalls.flatMap(namesOf).some((names) => patternsBelow(form.pattern, names).length > 0),
   );
   if (!rule) return undefined;
   return {
@@ -218,10 +218,10 @@ const ask = ({ tool, target, context, by }: Question, why: string, offers = true
 // --- rules that tighten ------------------------------------------------------------------------------------------------
 
 const byTightening = (question: Question, list: "deny" | "ask"): Decision | undefined => {
-  const { matters, context } = question;
+  const { preparedCalls, context } = question;
   for (const rule of context.policy[list]) {
     const named = `${rule.text} (${rule.origin})`;
-    if (matters.some((matter) => matches(rule, matter)) && !isOnlyPossible(question, rule)) {
+    if (preparedCalls.some((prepared) => matches(rule, prepared)) && !isOnlyPossible(question, rule)) {
       const why = unreadable(question, rule);
       return list === "deny" ? deny(`denied by ${named}${why}`) : ask(question, `${named} says to ask${why}`, false);
     }
@@ -234,12 +234,12 @@ const byTightening = (question: Question, list: "deny" | "ask"): Decision | unde
 };
 
 /** A plan runs no program that it does not name. */
-const isOnlyPossible = ({ verdict, reading, matters: [matter] }: Question, { form }: Rule): boolean =>
+const isOnlyPossible = ({ verdict, reading, preparedCalls: [prepared] }: Question, { form }: Rule): boolean =>
   form.kind === "bash" &&
   verdict?.verdict === "read-only" &&
   reading !== undefined &&
-  matter?.starts !== undefined &&
-  !runsAsPlanned(form.pattern, matter.starts, reading);
+  prepared?.starts !== undefined &&
+  !runsAsPlanned(form.pattern, prepared.starts, reading);
 
 /** If a denied file is only possible and not named, a person decides. */
 const byDeniedPaths = (question: Question): Decision | undefined => {
@@ -253,11 +253,11 @@ const pathBearing = ({ form }: Rule, { bearing, verdict }: Question): Bearing | 
   return bearing(form.pattern);
 };
 
-const unreadable = ({ reading, matters: [matter] }: Question, { form }: Rule): string => {
-  if (form.kind !== "bash" || !matter?.starts) return "";
+const unreadable = ({ reading, preparedCalls: [prepared] }: Question, { form }: Rule): string => {
+  if (form.kind !== "bash" || !prepared?.starts) return "";
   if (reading?.kind === "unread") return `: the command cannot be checked against it, ${reading.reason}`;
-  if (matter.starts.kind === "unread") return `: the command cannot be checked against it, ${matter.starts.reason}`;
-  return namesProgram(form.pattern, matter.starts) ? "" : ": a program in it is computed; write its name out";
+  if (prepared.starts.kind === "unread") return `: the command cannot be checked against it, ${prepared.starts.reason}`;
+  return namesProgram(form.pattern, prepared.starts) ? "" : ": a program in it is computed; write its name out";
 };
 
 const byFilter = ({ call, context }: Question): Decision | undefined => {
@@ -285,21 +285,21 @@ const byPlanMode = ({ call, tool, target, verdict, context }: Question): Decisio
 const namesBelow = (names: readonly string[], roots: readonly string[]): readonly string[] | undefined =>
   roots.map((root) => partsBelow(root.split("/").filter(Boolean), names)).find((below) => below !== undefined);
 
-const isInside = ({ matters, context }: Question): boolean => {
+const isInside = ({ preparedCalls, context }: Question): boolean => {
   const roots = [...context.roots, ...context.policy.directories];
-  return matters.every(({ target }) => target.kind === "file" && namesBelow(target.names, roots) !== undefined);
+  return preparedCalls.every(({ target }) => target.kind === "file" && namesBelow(target.names, roots) !== undefined);
 };
 
 const byProtection = (question: Question): Decision | undefined => {
-  const { matters, touched, verdict, target, context } = question;
+  const { preparedCalls, touched, verdict, target, context } = question;
   const isReading = target.kind === "file" ? target.access === "read" : verdict?.verdict === "read-only";
   if (isReading) return undefined;
   const roots = [...context.roots, ...context.policy.directories];
-  for (const names of [...matters.flatMap(namesOf), ...(touched?.literal ?? [])]) {
+  for (const names of [...preparedCalls.flatMap(namesOf), ...(touched?.literal ?? [])]) {
     const reason = protectedName(namesBelow(names, roots) ?? names);
     if (reason !== undefined) return ask(question, reason, false);
   }
-  const atHome = matters
+  const atHome = preparedCalls
     .flatMap(namesOf)
     .map((names) => hiddenAtHome(names, context))
     .find((reason) => reason !== undefined);
@@ -319,9 +319,10 @@ const hiddenAtHome = (names: readonly string[], context: GuardContext): string |
 const homesOf = ({ home, otherNames }: GuardContext): readonly string[] =>
   home === undefined ? [] : [home, ...(otherNames?.(home) ?? [])];
 
-const pathOf = ({ target }: Matter): readonly string[] => (target.kind === "file" ? [target.path] : []);
+const pathOf = ({ target }: PreparedCall): readonly string[] => (target.kind === "file" ? [target.path] : []);
 
-const namesOf = ({ target }: Matter): readonly (readonly string[])[] => (target.kind === "file" ? [target.names] : []);
+const namesOf = ({ target }: PreparedCall): readonly (readonly string[])[] =>
+  target.kind === "file" ? [target.names] : [];
 
 // --- rules and judgement that allow --------------------------------------------------------------------------------------
 
@@ -352,13 +353,13 @@ const withheldIn = ({ shown }: Touched, { policy, roots }: GuardContext): readon
 };
 
 const byAllowing = (question: Question): Decision | undefined => {
-  const { matters, context } = question;
+  const { preparedCalls, context } = question;
   const homes = homesOf(context);
-  const isKey = matters.flatMap(pathOf).some((path) => mayContainSecrets(path, homes));
+  const isKey = preparedCalls.flatMap(pathOf).some((path) => mayContainSecrets(path, homes));
   // The author of the rule did not think of what a star happens to cover.
   const covers = ({ form }: Rule): boolean => !isKey || form.kind !== "path" || speaksOfKeys(form.pattern, homes);
   const rule = context.policy.allow.find(
-    (candidate) => covers(candidate) && matters.every((matter) => matches(candidate, matter)),
+    (candidate) => covers(candidate) && preparedCalls.every((prepared) => matches(candidate, prepared)),
   );
   if (rule && (rule.form.kind !== "bash" || readAlike(question)))
     return allow(`allowed by ${rule.text} (${rule.origin})`);
@@ -444,7 +445,7 @@ const byKind = (question: Question): Decision => {
   const { tool, target, verdict, context } = question;
   switch (target.kind) {
     case "file": {
-      const secret = question.matters.flatMap(pathOf).find((path) => mayContainSecrets(path, homesOf(context)));
+      const secret = question.preparedCalls.flatMap(pathOf).find((path) => mayContainSecrets(path, homesOf(context)));
       if (target.access === "write") {
         if (secret !== undefined) return ask(question, `${secret} may contain secrets`);
         if (context.mode === "accept-edits" && isInside(question))

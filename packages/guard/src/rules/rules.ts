@@ -1,6 +1,6 @@
 /** Permission rules: what does a rule's text mean, and does a call match it?
- *  Invariant: an unknown form is an error that names the rule, never a rule that matches nothing. A rule is read strictly to allow
- *  and forgivingly to ask or deny, so doubt never loosens.
+ *  Invariant: an unknown form is an error that names the rule, never a rule that matches nothing. Allow rules
+ *  match narrowly, ask and deny rules broadly, so ambiguity never grants permission.
  *  Elsewhere: commands (bash-rules.ts), paths (path-rules.ts), which rules apply (policy.ts), the answer (decide.ts). */
 
 import type { JsonObject } from "../json.ts";
@@ -102,14 +102,14 @@ const mcpPattern = (text: string, list: RuleList): ((name: string) => boolean) |
 // --- matching ----------------------------------------------------------------------------------------------------------
 
 /** A call prepared for many rules: the text of a command is parsed once. */
-export type Matter = {
+export type PreparedCall = {
   readonly tool: string;
   readonly target: Target;
   readonly reading?: ShellReading;
   readonly starts?: Starts;
 };
 
-export const matterOf = (tool: string, target: Target): Matter => {
+export const prepareCall = (tool: string, target: Target): PreparedCall => {
   if (target.kind !== "command") return { tool, target };
   const reading = readShell(target.command);
   return { tool, target, reading, starts: startsIn(reading) };
@@ -122,35 +122,36 @@ const ALLOWED_BY: Readonly<Record<PathTool, readonly string[]>> = {
   Write: ["Write"],
 };
 const WRITING = [...ALLOWED_BY.Edit, ...ALLOWED_BY.Write];
-/** … and all that could have the same effect to ask or deny. An edit shows what it changes. */
-const TIGHTENED_BY: Readonly<Record<PathTool, readonly string[]>> = {
+/** … and all that could have the same effect to ask or deny. Edit tools are listed under Read because their output reveals
+ *  file contents. */
+const RESTRICTED_BY: Readonly<Record<PathTool, readonly string[]>> = {
   Read: [...ALLOWED_BY.Read, ...ALLOWED_BY.Edit],
   Edit: WRITING,
   Write: WRITING,
 };
 
 /** Whether the call matches the rule. For an allow rule and a compound command: whether each of its commands does. */
-export const matches = ({ form, list }: Rule, matter: Matter): boolean => {
-  const { tool, target } = matter;
+export const matches = ({ form, list }: Rule, call: PreparedCall): boolean => {
+  const { tool, target } = call;
   const allows = list === "allow";
   switch (form.kind) {
     case "tool":
-      return form.tool === tool || (!allows && (TIGHTENED_BY[form.tool as PathTool] ?? []).includes(tool));
+      return form.tool === tool || (!allows && (RESTRICTED_BY[form.tool as PathTool] ?? []).includes(tool));
     case "mcp":
       return target.kind === "mcp" && form.fits(target.name);
     case "site":
       return target.kind === "site" && (target.host === form.host || (!allows && isBelow(target.host, form.host)));
     case "path": {
-      const speaksFor = allows ? ALLOWED_BY : TIGHTENED_BY;
-      if (target.kind !== "file" || !speaksFor[form.tool].includes(tool)) return false;
+      const toolsCovered = allows ? ALLOWED_BY : RESTRICTED_BY;
+      if (target.kind !== "file" || !toolsCovered[form.tool].includes(tool)) return false;
       return allows ? allowsPath(form.pattern, target.names) : coversPath(form.pattern, target.names);
     }
     case "bash":
-      return target.kind === "command" && (allows ? allowsAll(form.pattern, matter) : tightens(form.pattern, matter));
+      return target.kind === "command" && (allows ? allowsAll(form.pattern, call) : restricts(form.pattern, call));
   }
 };
 
-/** Whether an allow rule covers this one command of a text. */
+/** Whether an allow rule covers this one command of a compound command. */
 export const allowsOne = ({ form, list }: Rule, command: ShellCommand): boolean =>
   list === "allow" && form.kind === "bash" && allowsCommand(form.pattern, command);
 
@@ -162,10 +163,10 @@ const isBelow = (host: string, domain: string): boolean => {
   );
 };
 
-const tightens = (pattern: BashPattern, { starts }: Matter): boolean =>
+const restricts = (pattern: BashPattern, { starts }: PreparedCall): boolean =>
   starts === undefined || couldRun(pattern, starts);
 
-const allowsAll = (pattern: BashPattern, { reading }: Matter): boolean =>
+const allowsAll = (pattern: BashPattern, { reading }: PreparedCall): boolean =>
   reading?.kind === "read" &&
   !reading.definesFunction &&
   !reading.evaluatesUnseen &&
@@ -176,10 +177,10 @@ const allowsAll = (pattern: BashPattern, { reading }: Matter): boolean =>
 
 export type RuleExamples = { readonly match?: readonly string[]; readonly notMatch?: readonly string[] };
 
-/** The first example that fails, as a sentence. An example is what goes in the parentheses: a command, a path, an address; for
+/** The first example that fails, as a sentence. An example is the text in the parentheses: a command, a path, an address; for
  *  a server's tool, its name. */
 export const failingExample = (rule: Rule, examples: RuleExamples, place: PathPlace): string | undefined => {
-  const hits = (example: string): boolean => matches(rule, exampleMatter(rule, example, place));
+  const hits = (example: string): boolean => matches(rule, prepareExample(rule, example, place));
   const missed = examples.match?.find((example) => !hits(example));
   if (missed !== undefined)
     return `${JSON.stringify(rule.text)} should match its example ${JSON.stringify(missed)}, but does not`;
@@ -188,7 +189,7 @@ export const failingExample = (rule: Rule, examples: RuleExamples, place: PathPl
   return `${JSON.stringify(rule.text)} should not match its example ${JSON.stringify(caught)}, but does`;
 };
 
-const exampleMatter = ({ form, text }: Rule, example: string, { base, home }: PathPlace): Matter => {
+const prepareExample = ({ form, text }: Rule, example: string, { base, home }: PathPlace): PreparedCall => {
   const tool = form.kind === "mcp" ? example : (/^\w+/.exec(text)?.[0] ?? text);
   const isAbsolute = example.startsWith("/") || /^~(\/|$)/.test(example);
   const path = isAbsolute ? example.replace(/^~/, home ?? "~") : `${base}/${example}`;
@@ -198,5 +199,5 @@ const exampleMatter = ({ form, text }: Rule, example: string, { base, home }: Pa
       : tool === "WebFetch"
         ? { url: /^https?:/.test(example) ? example : `https://${example}/` }
         : { [tool === "Grep" || tool === "Glob" ? "path" : "file_path"]: path };
-  return matterOf(tool, targetOf({ tool, args }, base));
+  return prepareCall(tool, targetOf({ tool, args }, base));
 };

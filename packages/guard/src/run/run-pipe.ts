@@ -26,7 +26,7 @@ import { coveredIn, type PlanCell } from "./plan-cell.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
 import { isFolder } from "./walk-starts.ts";
 
-export type PipeAround = {
+export type PipeContext = {
   readonly home: string;
   readonly signal: AbortSignal;
   readonly output: PlanOutput;
@@ -57,7 +57,7 @@ export class RunningPipes {
   }
 }
 
-export type PipeRun = PipeAround & {
+export type PipeRun = PipeContext & {
   readonly cwd: string;
   readonly exitCode: number;
   /** What the xargs at the start of the pipe is about to be given. */

@@ -1,4 +1,4 @@
-/** Runs a read-only plan: what was parsed, never the text.
+/** Runs a read-only plan: executes the parsed commands, never the original text.
  *  Invariant: every word reaches a program as it is in the plan. Programs come from system folders, with a clean environment and without
  *  standard input. The whole process group ends with the plan, and its output is limited.
  *  Elsewhere: making plans (../bash), one pipe of a plan (run-pipe.ts), commands that needed approval (a real bash, with the tools). */
@@ -11,7 +11,7 @@ import { ReadBudget, viewProblem } from "../git/index.ts";
 import type { CommandPlan, PlanStep } from "../rules/index.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { atHome } from "./render-pipe.ts";
-import { type PipeAround, PlanOutput, RunningPipes, runPipe } from "./run-pipe.ts";
+import { type PipeContext, PlanOutput, RunningPipes, runPipe } from "./run-pipe.ts";
 import { waitingFile } from "./waiting-files.ts";
 
 export type PlanLimits = {
@@ -24,7 +24,7 @@ export type PlanRun = PlanLimits & {
   readonly home?: string; // what `~` stands for; default: the user's
   readonly timeZone?: string;
   readonly signal?: AbortSignal;
-  /** Default: none, and only the first layer holds. */
+  /** Default: no sandbox; only the plan's own checks apply. */
   readonly cell?: PlanCell;
 };
 
@@ -34,31 +34,31 @@ export type PlanResult = {
   readonly exitCode: number;
   readonly ended: "finished" | "timed-out" | "aborted";
   readonly truncated: boolean;
-  /** What was not started, and why: a name that leads where nothing may be read. It stands in `stderr` too. */
+  /** What was not started, and why: a path that resolves to somewhere unreadable. Also in `stderr`. */
   readonly refused?: string;
 };
 
-const MOST_REPOSITORIES = 8;
+const MAX_REPOSITORIES = 8;
 
-/** What keeps a plan from being run in this folder: a repository that is not understood, or that names programs. */
+/** What keeps a plan from being run in this folder: a repository that we cannot parse, or whose config runs programs. */
 export const planHazard = (
   plan: CommandPlan,
   { cwd, home = homedir() }: Pick<PlanRun, "cwd" | "home">,
 ): string | undefined => {
-  const looked = new Set<string>();
+  const checked = new Set<string>();
   const budget = new ReadBudget();
   for (const { cd, within } of plan.gitFolders) {
-    const folder = cd.reduce((at, way) => resolve(at, atHome(way, home)), cwd);
+    const folder = cd.reduce((at, path) => resolve(at, atHome(path, home)), cwd);
     if (!isFolder(folder)) continue;
-    const ways = within.map((way) => atHome(way, home));
-    const place = realPath(ways.reduce(resolveName, folder));
-    if (looked.has(place)) continue;
-    looked.add(place);
-    // Nothing else happens in this process while git is asked.
-    if (looked.size > MOST_REPOSITORIES) return `git would run in more than ${MOST_REPOSITORIES} folders`;
-    if (!isFolder(place)) continue; // git says so itself
+    const paths = within.map((path) => atHome(path, home));
+    const place = realPath(paths.reduce(resolveName, folder));
+    if (checked.has(place)) continue;
+    checked.add(place);
+    // These checks are synchronous and block the event loop, so their number is capped.
+    if (checked.size > MAX_REPOSITORIES) return `git would run in more than ${MAX_REPOSITORIES} folders`;
+    if (!isFolder(place)) continue; // git reports this itself
     const waiting = waitingFile(place);
-    if (waiting !== undefined) return `${waiting} is not a regular file, and git would wait for it`;
+    if (waiting !== undefined) return `${waiting} is not a regular file, and git would block on it`;
     const problem = viewProblem(place, budget);
     if (problem !== undefined) return problem;
   }
@@ -73,7 +73,7 @@ const isFolder = (path: string): boolean => {
   }
 };
 
-/** Of this process, whoever runs them: their memory is that of one machine. */
+/** One per process: all plans share the machine's memory. */
 const RUNNING = new RunningPipes();
 
 export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResult> => {
@@ -82,7 +82,7 @@ export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResu
   const signal = run.signal ? AbortSignal.any([limit, run.signal]) : limit;
   const output = new PlanOutput(run.maxOutputBytes ?? 1_000_000);
   const { timeZone, cell } = run;
-  const left = await runSteps(
+  const last = await runSteps(
     plan.steps,
     { cwd: run.cwd, exitCode: 0 },
     {
@@ -94,35 +94,39 @@ export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResu
     },
   );
   const ended = run.signal?.aborted ? "aborted" : limit.aborted ? "timed-out" : "finished";
-  const refused = left.refused === undefined ? {} : { refused: left.refused };
-  return { ...output.texts(), exitCode: ended === "finished" ? left.exitCode : 124, ended, ...refused };
+  const refused = last.refused === undefined ? {} : { refused: last.refused };
+  return { ...output.texts(), exitCode: ended === "finished" ? last.exitCode : 124, ended, ...refused };
 };
 
-/** What one step leaves to the next. */
-type Left = { readonly cwd: string; readonly exitCode: number; readonly refused?: string };
+/** What one step passes on to the next. */
+type StepState = { readonly cwd: string; readonly exitCode: number; readonly refused?: string };
 
-const runSteps = async (steps: readonly PlanStep[], before: Left, around: PipeAround): Promise<Left> => {
-  let left = before;
+const runSteps = async (steps: readonly PlanStep[], initial: StepState, context: PipeContext): Promise<StepState> => {
+  let state = initial;
   for (const { after, negated, run } of steps) {
-    if (around.signal.aborted) break;
-    if (after === "success" && left.exitCode !== 0) continue;
-    if (after === "failure" && left.exitCode === 0) continue;
-    if (run.kind === "cd") left = { ...left, ...changeFolder(run, left, around) };
+    if (context.signal.aborted) break;
+    if (after === "success" && state.exitCode !== 0) continue;
+    if (after === "failure" && state.exitCode === 0) continue;
+    if (run.kind === "cd") state = { ...state, ...changeFolder(run, state, context) };
     else if (run.kind === "group") {
-      const inside = await runSteps(run.steps, left, around);
-      left = run.scoped ? { ...inside, cwd: left.cwd } : inside;
+      const inside = await runSteps(run.steps, state, context);
+      state = run.scoped ? { ...inside, cwd: state.cwd } : inside;
     } else {
-      const { exitCode, refused = left.refused } = await runPipe(run.commands, { ...around, ...left });
+      const { exitCode, refused = state.refused } = await runPipe(run.commands, { ...context, ...state });
       const code = negated ? Number(exitCode === 0) : exitCode;
-      left = { cwd: left.cwd, exitCode: code, ...(refused === undefined ? {} : { refused }) };
+      state = { cwd: state.cwd, exitCode: code, ...(refused === undefined ? {} : { refused }) };
     }
   }
-  return left;
+  return state;
 };
 
 type ChangeOfFolder = Extract<PlanStep["run"], { readonly kind: "cd" }>;
 
-const changeFolder = ({ folder, quiet }: ChangeOfFolder, { cwd }: Left, { home, output }: PipeAround): Left => {
+const changeFolder = (
+  { folder, quiet }: ChangeOfFolder,
+  { cwd }: StepState,
+  { home, output }: PipeContext,
+): StepState => {
   const wanted = resolve(cwd, atHome(folder, home));
   if (isFolder(wanted)) return { cwd: wanted, exitCode: 0 };
   if (!quiet) output.error(`cd: ${folder.text}: no such folder\n`);

@@ -68,7 +68,7 @@ test("a special file that git would read on its own is reported, and not waited 
     execFileSync("mkfifo", [join(top, name)]);
     assert.equal(
       planHazard(judged.plan, { cwd: join(top, "sub/deep") }),
-      `${join(top, name)} is not a regular file, and git would wait for it`,
+      `${join(top, name)} is not a regular file, and git would block on it`,
     );
   }
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { contextOf, decideBash, HOME, place, ROOT } from "@prefork/testing/policies";
 import { targetOf } from "../../src/rules/arguments.ts";
 import { decide } from "../../src/rules/decide.ts";
-import { failingExample, matches, matterOf, parseRule, type RuleList } from "../../src/rules/rules.ts";
+import { failingExample, matches, parseRule, prepareCall, type RuleList } from "../../src/rules/rules.ts";
 
 const ruleOf = (text: string, list: RuleList) => {
   const read = parseRule(text, { ...place, list, origin: "test" });
@@ -14,7 +14,7 @@ const ruleOf = (text: string, list: RuleList) => {
 /** Does the rule, in this list, cover what stands in a call's first argument? */
 const covers = (text: string, list: RuleList, [tool, subject]: readonly [string, string]): boolean => {
   const key = tool === "Bash" ? "command" : tool === "Grep" || tool === "Glob" ? "path" : "file_path";
-  return matches(ruleOf(text, list), matterOf(tool, targetOf({ tool, args: { [key]: subject } }, ROOT)));
+  return matches(ruleOf(text, list), prepareCall(tool, targetOf({ tool, args: { [key]: subject } }, ROOT)));
 };
 
 test("a rule of an unknown form is an error that names it", () => {
@@ -92,7 +92,7 @@ test("path rules compare names, strictly to allow and forgivingly to deny", () =
 test("letters of a folder's name that look like a pattern are only letters", () => {
   const read = parseRule("Read(./a/**)", { base: "/work/[x]*", list: "allow", origin: "" });
   assert.ok(read.kind === "rule");
-  const at = (path: string) => matterOf("Read", targetOf({ tool: "Read", args: { file_path: path } }, ROOT));
+  const at = (path: string) => prepareCall("Read", targetOf({ tool: "Read", args: { file_path: path } }, ROOT));
   assert.equal(matches(read.rule, at("/work/[x]*/a/b")), true);
   assert.equal(matches(read.rule, at("/work/xy/a/b")), false);
 });
@@ -112,7 +112,7 @@ test("a path rule speaks for the tools of its kind", () => {
 
 test("a rule for one server never allows another with the same prefix", () => {
   const calls = (rule: string, list: RuleList, name: string) =>
-    matches(ruleOf(rule, list), matterOf(name, targetOf({ tool: name, args: {} }, ROOT)));
+    matches(ruleOf(rule, list), prepareCall(name, targetOf({ tool: name, args: {} }, ROOT)));
   assert.equal(calls("mcp__git__*", "allow", "mcp__git__log"), true);
   assert.equal(calls("mcp__git", "allow", "mcp__git__log"), true);
   assert.equal(calls("mcp__git__*", "allow", "mcp__git_hub__log"), false);

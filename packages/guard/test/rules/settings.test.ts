@@ -5,7 +5,7 @@ import { HOME, place, ROOT } from "@prefork/testing/policies";
 import { targetOf } from "../../src/rules/arguments.ts";
 import { parseClaudeSettings } from "../../src/rules/claude-settings.ts";
 import { type Layer, type LayerSettings, mergeLayers } from "../../src/rules/policy.ts";
-import { matches, matterOf } from "../../src/rules/rules.ts";
+import { matches, prepareCall } from "../../src/rules/rules.ts";
 import { describeProblem, parseSettings, settingsOfFlags } from "../../src/rules/settings.ts";
 import { settingsJsonSchema } from "../../src/rules/settings-file.ts";
 
@@ -142,8 +142,8 @@ test("paths in Claude's files start at the project after one slash, and at the r
   const { rules, notices } = parsed.settings;
   const denied = (tool: string, target: string): boolean => {
     const args = tool === "Bash" ? { command: target } : { file_path: target };
-    const matter = matterOf(tool, targetOf({ tool, args }, ROOT));
-    return rules.some((rule) => matches(rule, matter));
+    const prepared = prepareCall(tool, targetOf({ tool, args }, ROOT));
+    return rules.some((rule) => matches(rule, prepared));
   };
   const paths = [`${ROOT}/keys/a`, "/keys/a", "/etc/hosts", `${ROOT}/etc/hosts`, `${HOME}/.netrc`, `${ROOT}/a/notes`];
   assert.deepEqual(

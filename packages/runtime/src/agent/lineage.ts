@@ -60,8 +60,8 @@ export type LineageState = {
   /** When that answer was complete; unknown after a resume. */
   readonly answeredAt?: number;
   readonly responseId?: string;
-  /** For the requests of this epoch: tokens that could have been read from the cache, and tokens that were. */
-  readonly warmth?: { readonly could: number; readonly did: number };
+  /** For the requests of this epoch: tokens that could have been read from the cache, and tokens that were read. */
+  readonly warmth?: { readonly readable: number; readonly read: number };
 };
 
 /** How the next request is sent, if it belongs to a family. */
@@ -209,7 +209,7 @@ export class Lineage {
     const lost = broken ? [brokenEntry(turns, broken)] : [];
     if (message) this.enter(message, { also: [...lost, took, ...ended] });
     else this.#journal.appendAll([...lost, took].map((entry) => ({ entry })));
-    const warmth = warmer(this.#state, usage);
+    const warmth = addWarmth(this.#state, usage);
     const answeredAt = facts.askedAt + ms;
     const last = { lastSent, answered: this.prefix, askedAt: facts.askedAt, answeredAt, responseId: id, warmth };
     this.#state = { ...this.#state, ...last, measured, pictures: noPictures, unanswered: false };
@@ -218,11 +218,11 @@ export class Lineage {
 }
 
 /** Prompts that are too short to be cached do not count. */
-const warmer = ({ warmth, measured, head }: LineageState, { read }: Usage): NonNullable<LineageState["warmth"]> => {
-  const { could, did } = warmth ?? { could: 0, did: 0 };
+const addWarmth = ({ warmth, measured, head }: LineageState, usage: Usage): NonNullable<LineageState["warmth"]> => {
+  const { readable, read } = warmth ?? { readable: 0, read: 0 };
   const before = measured?.tokens ?? 0;
-  if (before < (modelFacts(head.model)?.minimumPrefix ?? 0)) return { could, did };
-  return { could: could + before, did: did + Math.min(before, read) };
+  if (before < (modelFacts(head.model)?.minimumPrefix ?? 0)) return { readable, read };
+  return { readable: readable + before, read: read + Math.min(before, usage.read) };
 };
 
 type Took = { readonly usage: Usage; readonly usd?: number };

@@ -80,7 +80,7 @@ const untilStop = async (run: AgentRun, progress: Progress, signal: AbortSignal)
     const stop = mayGoOn(); // making room takes its time
     if (stop) return stop;
     const result = await runTurn(run, signal);
-    if (result.kind !== "short") progress.turns += 1;
+    if (result.kind !== "over-budget") progress.turns += 1;
     const ended =
       result.kind === "answered"
         ? await follow(run, { result, progress }, signal)
@@ -111,7 +111,7 @@ const recover = async (
   signal: AbortSignal,
 ): Promise<ExchangeStop | undefined> => {
   switch (result.kind) {
-    case "short":
+    case "over-budget":
       return { end: "over-budget", reason: describeShortage(result.shortage) };
     case "aborted":
       return INTERRUPTED;

@@ -1,6 +1,6 @@
 /** One request and its answer.
  *  Nothing is sent before it is journalled and its cost is reserved. An answer enters the context as a whole or, when
- *  it was interrupted, as the text that was shown. A failure leaves the context as it was before the request.
+ *  it was interrupted, as the text that was partial. A failure leaves the context as it was before the request.
  *  Elsewhere: what is done with the answer (run.ts), waiting and retrying (@prefork/wire). */
 
 import {
@@ -35,7 +35,7 @@ export type TurnParts = Pick<AgentParts, "line" | "engine" | "account" | "settin
 
 export type TurnResult =
   | { readonly kind: "answered"; readonly response: ModelResponse; readonly answer: AcceptedAnswer }
-  | { readonly kind: "short"; readonly shortage: Shortage }
+  | { readonly kind: "over-budget"; readonly shortage: Shortage }
   | { readonly kind: "aborted" }
   /** The prompt does not fit into the model's window. */
   | { readonly kind: "too-long"; readonly message: string }
@@ -52,7 +52,7 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
   const { settings } = line.state.head;
   const estimate = { promptTokens, maxTokens: parts.settings.maxTokens, facts, ttls, speed: settings.speed };
   const fitted = await fitOrWait(account, estimate, signal);
-  if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
+  if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "over-budget", shortage: fitted.shortage };
   const { maxTokens, reserved } = fitted;
   const prepared = prepare({
     protocol: line.state.protocol,
@@ -65,7 +65,7 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
     },
   });
   const attempts = new AttemptUsage(promptTokens);
-  const shown: Shown = { text: "", attempts, reservations: 1 };
+  const partial: PartialAnswer = { text: "", usage: attempts, reservations: 1 };
   let used: Spent | undefined;
   let askedAt = now();
   const service = (): Service => serviceOf(settings, askedAt);
@@ -73,11 +73,11 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
     const turn = line.recordRequest(markers, { maxTokens, reserved });
     const { hash: prefixHash, byteLength: bytes } = line.prefix;
     emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
-    const response = await inOrder(planned, signal, (ticket) => {
-      askedAt = now(); // a family may have let it wait
+    const response = await sendThroughGate(planned, signal, (ticket) => {
+      askedAt = now(); // its family's launch gate may have delayed it
       return receive(
         prepared,
-        { ...parts, turn, shown, reserved, promptTokens, ...(ticket ? { ticket } : {}) },
+        { ...parts, turn, partial, reserved, promptTokens, ...(ticket ? { ticket } : {}) },
         signal,
       );
     });
@@ -98,10 +98,10 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
   } catch (caught) {
     const lost = attempts.ofAllAttempts(facts, service());
     if (!used && lost && !(caught instanceof JournalError)) line.recordBrokenAnswer(lost);
-    return unanswered(caught, { line, shown }, signal);
+    return unanswered(caught, { line, partial }, signal);
   } finally {
-    // Settled once, however it ended. An answer that had begun is paid for as far as it arrived.
-    const { reservations } = shown;
+    // The reservation is settled once, however the turn ended. For a partial answer, what arrived is paid for.
+    const { reservations } = partial;
     const { usage, usd = 0 } = used ?? attempts.ofAllAttempts(facts, service()) ?? { usage: noUsage };
     account.settle({ usd: reserved.usd * reservations, tokens: reserved.tokens * reservations }, { usage, usd });
   }
@@ -114,7 +114,7 @@ const markersOf = (state: LineageState, ttl: Ttl): readonly Marker[] => {
 };
 
 /** Sends when the family's gate opens, and reports the outcome to the gate. */
-const inOrder = async (
+const sendThroughGate = async (
   planned: NextRequest | undefined,
   signal: AbortSignal,
   send: (ticket?: Ticket) => Promise<ModelResponse>,
@@ -136,7 +136,7 @@ const inOrder = async (
 
 const unanswered = (
   caught: unknown,
-  { line, shown }: { readonly line: Lineage; readonly shown: { readonly text: string } },
+  { line, partial }: { readonly line: Lineage; readonly partial: { readonly text: string } },
   signal: AbortSignal,
 ): Exclude<TurnResult, { readonly kind: "answered" }> => {
   // The request cannot be sent at all, for example because the key contains a line break.
@@ -144,29 +144,29 @@ const unanswered = (
     return { kind: "failed", message: caught.message, reason: { kind: "invalid-request", status: 0 } };
   if (!(caught instanceof ModelError)) throw caught;
   if (caught.reason.kind === "aborted" || signal.aborted) {
-    const partial = readPartial(shown.text);
-    if (partial) line.enter(partial, { source: "interrupted" });
+    const message = readPartial(partial.text);
+    if (message) line.enter(message, { source: "interrupted" });
     return { kind: "aborted" };
   }
   if (isTooLong(caught)) return { kind: "too-long", message: caught.message };
   return { kind: "failed", message: caught.message, reason: caught.reason };
 };
 
-/** How often an answer that broke off in the middle is requested again. The client does not do this, because it has already
- *  passed on what arrived. Here nothing has been done with it yet. */
+/** How many times an answer that broke off in the middle is requested again. The client does not do this, because it has
+ *  already passed content on. No tool has run on it yet, so restarting is safe here. */
 const RESTARTS = 2;
 
-/** What has arrived of an answer, and of earlier attempts that broke off. */
-type Shown = {
+/** The part of an answer that has arrived, and the usage of earlier attempts that broke off. */
+type PartialAnswer = {
   text: string;
-  readonly attempts: AttemptUsage;
-  /** How often the worst case is reserved. */
+  readonly usage: AttemptUsage;
+  /** How many times the worst case is reserved. */
   reservations: number;
 };
 
 type Receiving = TurnParts & {
   readonly turn: number;
-  readonly shown: Shown;
+  readonly partial: PartialAnswer;
   readonly reserved: Reservation;
   readonly promptTokens: number;
   readonly ticket?: Ticket;
@@ -183,11 +183,12 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
     try {
       return await receiveOnce(prepared, receiving, signal);
     } catch (caught) {
-      const canHelp =
-        caught instanceof ModelError && caught.afterContent && !caught.isFinal && isPassing(caught.reason);
-      if (!canHelp || restarts >= RESTARTS || signal.aborted) throw caught;
-      if (receiving.account.reserve(receiving.reserved)) throw caught; // what it may take once more is not there
-      receiving.shown.reservations += 1;
+      const isWorthRetrying =
+        caught instanceof ModelError && caught.afterContent && !caught.isFinal && isTransient(caught.reason);
+      if (!isWorthRetrying || restarts >= RESTARTS || signal.aborted) throw caught;
+      const shortage = receiving.account.reserve(receiving.reserved);
+      if (shortage) throw caught; // the budget cannot cover another attempt
+      receiving.partial.reservations += 1;
       reportRetry(receiving.emit)(caught, restarts + 1, 0);
     }
   }
@@ -195,7 +196,7 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
 
 const receiveOnce = async (
   prepared: Prepared,
-  { engine, turn, shown, reserved, account, emit, ticket, promptTokens }: Receiving,
+  { engine, turn, partial, reserved, account, emit, ticket, promptTokens }: Receiving,
   signal: AbortSignal,
 ): Promise<ModelResponse> => {
   const { readable } = prepared.protocol;
@@ -205,25 +206,26 @@ const receiveOnce = async (
     promptTokens,
     onEvent: (event) => {
       if (readable === "first-event") ticket?.readable();
-      show(event, { turn, shown, emit });
+      show(event, { turn, partial, emit });
     },
     mayRetry: () => {
-      if (account.reserve(reserved)) return false;
-      shown.reservations += 1;
+      const shortage = account.reserve(reserved);
+      if (shortage) return false;
+      partial.reservations += 1;
       return true;
     },
   });
 };
 
-const show = (event: ModelEvent, { turn, shown, emit }: Pick<Receiving, "turn" | "shown" | "emit">): void => {
-  shown.attempts.observe(event);
+const show = (event: ModelEvent, { turn, partial, emit }: Pick<Receiving, "turn" | "partial" | "emit">): void => {
+  partial.usage.observe(event);
   switch (event.type) {
     case "response_started":
-      if (shown.text !== "") emit({ type: "answer_restarted", turn });
-      shown.text = "";
+      if (partial.text !== "") emit({ type: "answer_restarted", turn });
+      partial.text = "";
       return;
     case "text_grew":
-      shown.text += event.text;
+      partial.text += event.text;
       emit({ type: "text_grew", turn, text: event.text });
       return;
     case "thinking_grew":
@@ -237,7 +239,7 @@ const show = (event: ModelEvent, { turn, shown, emit }: Pick<Receiving, "turn" |
 };
 
 /** The same errors as for a request that was not answered at all (see `retryable`). */
-const isPassing = (reason: ModelErrorReason): boolean => new ModelError("", reason).retryable;
+const isTransient = (reason: ModelErrorReason): boolean => new ModelError("", reason).retryable;
 
 const isTooLong = ({ reason, message }: ModelError): boolean =>
   reason.kind === "too-large" ||

@@ -1,7 +1,7 @@
-/** How the members of a family are started: each with its budget and what it should read from the cache, all from
- *  bytes that are grown once.
- *  Forks of the same bytes wait at the same gate, and the parent's own next request is sent in their order.
- *  Elsewhere: who asks for them (launcher.ts), bytes and order (../fork: family.ts), running them (runs.ts). */
+/** How the members of a family are started: each with its budget and its expected cache reads, all from a prefix that
+ *  is built once.
+ *  Forks of the same bytes wait at the same gate, and the parent's own next request takes its turn at the same gate.
+ *  Elsewhere: what asks for them (launcher.ts), bytes and order (../fork: family.ts), running them (runs.ts). */
 
 import { addAbortListener } from "node:events";
 import { entryLifetimeMs, growLine, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
@@ -25,22 +25,22 @@ import type { Runs } from "./runs.ts";
 export type FamilyStarterOptions = {
   readonly clock: Clock;
   readonly runs: Pick<Runs, "freePlaces">;
-  readonly around: (model: string) => Pick<FamilyRequest, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
+  readonly conditionsFor: (model: string) => Pick<FamilyRequest, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
   /** The session that these are children of. */
   readonly session: string;
   readonly origins: Map<string, ChildOrigin>;
-  /** The main line. Its next request is not sent beside an unanswered leader. */
+  /** The main line. Its next request is not sent while a leader is unanswered. */
   readonly line: () => Lineage;
   readonly emit: (event: EventBody, agent?: string) => void;
-  /** Stores what families share by name, if the provider offers that. */
+  /** Stores shared prefixes by name, if the provider offers that. */
   readonly stored?: StoredPrefixes;
 };
 
 export class FamilyStarter {
   readonly #options: FamilyStarterOptions;
   readonly #gates = new SnapshotGates();
-  /** How the conversation's next request is sent after a program started forks. */
-  #left: NextRequest | undefined;
+  /** How to send the parent's next request when a program has started forks. */
+  #parentRequest: NextRequest | undefined;
 
   constructor(options: FamilyStarterOptions) {
     this.#options = options;
@@ -57,15 +57,15 @@ export class FamilyStarter {
   /** Forks, which continue their parent's bytes. */
   startForks(
     plans: readonly ForkPlan[],
-    { parent, lastResult, parentFollows, options, family: above, siblings, isPrograms }: Forking,
+    { parent, lastResult, parentFollows, options, family: above, siblings, startedByProgram }: Forking,
   ): ForkStarts {
-    const { clock, around, emit, line } = this.#options;
+    const { clock, conditionsFor, emit, line } = this.#options;
     const [first] = plans;
     if (!first) return NO_FORKS;
     const { tail } = first;
     const now = clock.now();
-    const gates = isPrograms ? this.#gates : undefined;
-    const known = around(parent.head.model);
+    const gates = startedByProgram ? this.#gates : undefined;
+    const known = conditionsFor(parent.head.model);
     const gate = gates?.of(parent, tail, { now, lifetimeMs: entryLifetimeMs(known.ttl, known.facts) });
     const family = growFamily({
       ...{ parent, lastResult, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
@@ -74,15 +74,15 @@ export class FamilyStarter {
       ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
     });
     gates?.keep(parent, tail, { now, gate: family.gate });
-    const reads = plans.reduce((sum, { limits }) => sum + (limits.turns === 1 ? 1 : TURNS_FORESEEN), 0);
+    const reads = plans.reduce((sum, { limits }) => sum + (limits.turns === 1 ? 1 : EXPECTED_TURNS), 0);
     const store = this.#options.stored?.begin({
       ...{ family: first.task, tokens: family.sharedTokens, facts: known.facts, account: above },
       reads: reads + (parentFollows ? 1 : 0),
       hitRate: hitRateOf(parent),
       lines: () => family.children.slice(0, 2).map((words) => growLine(family.shared?.prefix ?? family.base, words)),
     });
-    const grown = store ? namedBy(family, store) : family;
-    if (gates) this.#leave(line(), { parent, grown });
+    const grown = store ? withStoredPrefix(family, store) : family;
+    if (gates) this.#planParentRequest(line(), { parent, grown });
     const { reason, advice } = grown;
     emit({ type: "family_launched", family: first.task, forks: plans.length, reason, advice });
     const alarm = new FamilyAlarm(plans.map(({ task }) => task));
@@ -98,16 +98,16 @@ export class FamilyStarter {
         observers: onMessage ? [onMessage].flat() : [],
       };
     });
-    return { starts, next: grown.parent, over: async () => store?.over(isPrograms) };
+    return { starts, next: grown.parent, onAllEnded: async () => store?.release(startedByProgram) };
   }
 
-  /** The conversation may continue at any moment, but not beside an unanswered leader. If one of its requests is in flight, or
-   *  a family of its own turn already ordered the next one, there is nothing to wait for. */
-  #leave(line: Lineage, { parent, grown }: Left): void {
+  /** The conversation may continue at any moment, but not while a leader is unanswered. If one of its requests is in flight, or
+   *  a family of its own turn has already planned the next one, there is nothing to wait for. */
+  #planParentRequest(line: Lineage, { parent, grown }: ParentOfForks): void {
     const { plannedNext: planned, state } = line;
-    if (!grown.parent || state.markers !== parent.markers || (planned && planned !== this.#left)) return;
-    this.#left = { ...grown.parent, isOver: () => grown.gate.isOpen };
-    line.planNext(this.#left);
+    if (!grown.parent || state.markers !== parent.markers || (planned && planned !== this.#parentRequest)) return;
+    this.#parentRequest = { ...grown.parent, isOver: () => grown.gate.isOpen };
+    line.planNext(this.#parentRequest);
   }
 }
 
@@ -115,51 +115,51 @@ export type ForkStarts = {
   readonly starts: readonly Omit<RunStart, "notifies">[];
   /** How the parent's own next request is sent. */
   readonly next: NextRequest | undefined;
-  /** Call this when all of them have ended. */
-  readonly over: () => Promise<void>;
+  /** Call this when all forks have ended. */
+  readonly onAllEnded: () => Promise<void>;
 };
 
-export const NO_FORKS: ForkStarts = { starts: [], next: undefined, over: async () => undefined };
+export const NO_FORKS: ForkStarts = { starts: [], next: undefined, onAllEnded: async () => undefined };
 
 /** A fork that may use a tool is expected to use it at least once. */
-const TURNS_FORESEEN = 2;
+const EXPECTED_TURNS = 2;
 
 /** The hit rate of this conversation so far, or the usual one. */
 const hitRateOf = ({ warmth }: LineageState): number =>
-  warmth && warmth.could > 0 ? warmth.did / warmth.could : USUAL_HIT_RATE;
+  warmth && warmth.readable > 0 ? warmth.read / warmth.readable : USUAL_HIT_RATE;
 
-/** All may be sent at once when what they share is stored. If storing fails, they are sent as usual. */
-const namedBy = (family: GrownFamily, store: StoredFamily): GrownFamily => {
+/** Once the shared prefix is stored, all members may be sent at once. If storing fails, they are sent as usual. */
+const withStoredPrefix = (family: GrownFamily, store: StoredFamily): GrownFamily => {
   const waiting = (request: NextRequest): NextRequest => ({
     ...request,
-    admit: async (signal) => ((await storedOr(store, signal)) ? NOBODY_WAITS : request.admit(signal)),
+    admit: async (signal) => ((await storedUnlessAborted(store, signal)) ? NO_WAITING : request.admit(signal)),
   });
   return {
     ...family,
-    reason: `at once, when all they share can be read by name (${store.reason})`,
+    reason: `all at once, as soon as the shared prefix is stored by name (${store.reason})`,
     requests: family.requests.map(waiting),
     parent: family.parent && waiting(family.parent),
   };
 };
 
-const storedOr = async ({ ready }: StoredFamily, signal: AbortSignal): Promise<boolean> => {
+const storedUnlessAborted = async ({ ready }: StoredFamily, signal: AbortSignal): Promise<boolean> => {
   const { promise: aborted, resolve } = Promise.withResolvers<false>();
   using _listening = addAbortListener(signal, () => resolve(false));
   return await Promise.race([ready, aborted]);
 };
 
-const NOBODY_WAITS: Ticket = { readable: () => undefined, failed: () => undefined };
+const NO_WAITING: Ticket = { readable: () => undefined, failed: () => undefined };
 
 type Forking = {
   readonly parent: LineageState;
   readonly lastResult: ToolResultBlock | undefined;
   readonly parentFollows: boolean;
   readonly options: readonly ForkOptions[];
-  /** What all of them spend from. */
+  /** The family's shared budget. */
   readonly family: Account;
   readonly siblings: Siblings;
-  /** A program asked for them, perhaps after others from the same bytes. */
-  readonly isPrograms: boolean;
+  /** A program requested them, possibly after earlier forks of the same snapshot. */
+  readonly startedByProgram: boolean;
 };
 
-type Left = { readonly parent: LineageState; readonly grown: GrownFamily };
+type ParentOfForks = { readonly parent: LineageState; readonly grown: GrownFamily };

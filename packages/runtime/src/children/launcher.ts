@@ -147,9 +147,9 @@ export class ChildLauncher {
     const task = table.find(id);
     if (!task || !isEnded(task)) return task ? `it is ${describeState(task)}` : "there is no such task";
     const plan = parsePlan(task.plan);
-    if (!plan || task.session === undefined) return "nothing of it is kept that it could go on from";
+    if (!plan || task.session === undefined) return "it has no journal to resume from";
     if (plan.isFiltered && !how.filter)
-      return "its tools were narrowed by the program that started it, which must wake it";
+      return "its tools were narrowed by the program that started it, and only that program can resume it";
     if (runs.find(id)) return "it runs already";
     if (how.message === undefined && task.state.kind === "ended" && task.state.end === "reported")
       return "it has reported; send it a message that says what else to do";
@@ -169,17 +169,17 @@ export class ChildLauncher {
       budget: this.#accounts.of(task.family),
       admit: (signal) => this.#again.admit(task.family, signal),
       notifies: true,
-      isPrograms: by === "user",
+      startedByProgram: by === "user",
     };
     const [problem] = await runs.start([start]);
     return problem;
   }
 
-  /** For a resumed session that ended between a fan-out and its own next request: nobody writes again what that family
-   *  shares. `session`: the session of one member. */
+  /** For a resumed session that ended between a fan-out and its own next request: no request writes that family's
+   *  shared entry again. `session`: the session of one member. */
   rejoin(line: Lineage, { shared, session }: { readonly shared: FrozenPrefix; readonly session: string }): void {
     const family = this.#options.table.all.find((task) => task.session === session)?.family ?? session;
-    this.#again.ofParent(family, line, { shared, around: this.#around(line.prefix.model) });
+    this.#again.ofParent(family, line, { shared, conditions: this.#conditionsFor(line.prefix.model) });
   }
 
   /** A fork for a program, from the conversation after its last answer. */
@@ -210,11 +210,13 @@ export class ChildLauncher {
     const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
     const siblings = { family: first.task, tasks: plans.map(({ task }) => task) };
     const forking = { parent: snapshot, lastResult: undefined, parentFollows: false, options: list, family, siblings };
-    const { starts, over } = this.#starts.startForks(plans, { ...forking, isPrograms: true });
+    const { starts, onAllEnded } = this.#starts.startForks(plans, { ...forking, startedByProgram: true });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
-    const begun = runs.start(this.#prepared(starts).map((start) => ({ ...start, notifies: false, isPrograms: true })));
-    void this.#whenOver(plans, over);
+    const begun = runs.start(
+      this.#prepared(starts).map((start) => ({ ...start, notifies: false, startedByProgram: true })),
+    );
+    void this.#afterAllEnded(plans, onAllEnded);
     return plans.map((plan) => this.#handle(plan, begun));
   }
 
@@ -263,9 +265,9 @@ export class ChildLauncher {
     });
   }
 
-  #around(model: string): FamilyConditions {
-    const { around, clock } = this.#options;
-    return { ...around(model), now: clock.now() };
+  #conditionsFor(model: string): FamilyConditions {
+    const { conditionsFor, clock } = this.#options;
+    return { ...conditionsFor(model), now: clock.now() };
   }
 
   /** Why nothing more may be started; undefined: it may. */
@@ -293,10 +295,10 @@ export class ChildLauncher {
     const others = plans.filter(({ agentType }) => agentType !== "fork");
     const problems = new Map<string, string>();
     const family = this.#accounts.of(turn.family);
-    let { starts, next, over } = NO_FORKS;
+    let { starts, next, onAllEnded } = NO_FORKS;
     try {
-      const forking = { parent: line.state, lastResult, parentFollows: true, options: [], isPrograms: false };
-      ({ starts, next, over } = this.#starts.startForks(forks, { ...forking, family, siblings: turn }));
+      const forking = { parent: line.state, lastResult, parentFollows: true, options: [], startedByProgram: false };
+      ({ starts, next, onAllEnded } = this.#starts.startForks(forks, { ...forking, family, siblings: turn }));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
@@ -308,7 +310,7 @@ export class ChildLauncher {
       const id = all[at]?.child.fork.task;
       if (problem !== undefined && id !== undefined) problems.set(id, problem);
     });
-    void this.#whenOver(forks, over);
+    void this.#afterAllEnded(forks, onAllEnded);
     if (next) line.planNext(next);
     const note = describeStarted(plans, { problems, instead: this.#instead });
     this.#instead.clear();
@@ -321,12 +323,12 @@ export class ChildLauncher {
     return starts.map((start) => ({ ...start, ready }));
   }
 
-  async #whenOver(plans: readonly ForkPlan[], over: () => Promise<void>): Promise<void> {
+  async #afterAllEnded(plans: readonly ForkPlan[], onAllEnded: () => Promise<void>): Promise<void> {
     await this.#options.runs.whenEnded(
       plans.map(({ task }) => task),
       "all",
     );
-    await over();
+    await onAllEnded();
   }
 
   #refuse(task: string, reason: string): string {
@@ -347,7 +349,9 @@ export class ChildLauncher {
     const first = await Promise.race([running.ended.promise, running.detached.promise]);
     clearTimeout(timer);
     if (first) return this.#outcomeText(task);
-    return { text: `async_launched: ${task} goes on in the background and reports by a task notification.` };
+    return {
+      text: `async_launched: ${task} continues in the background, and will report through a task notification.`,
+    };
   }
 
   #outcomeText(id: string): Delegated {

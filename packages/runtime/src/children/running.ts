@@ -32,7 +32,7 @@ export type RunStart = {
   /** Is the parent's model told how it ended? */
   readonly notifies: boolean;
   /** A program started it, so it belongs to the session and does not end with an exchange. Default: false. */
-  readonly isPrograms?: boolean;
+  readonly startedByProgram?: boolean;
   readonly expectation?: Expectation | undefined;
   /** Shared by a family: one warning for all of it. */
   readonly alarm?: FamilyAlarm;

@@ -96,7 +96,9 @@ export class Runs {
   async start(starts: readonly RunStart[]): Promise<readonly (string | undefined)[]> {
     const { clock } = this.#options;
     const { lasting } = this.#options;
-    const added = starts.map((start) => new Running(start, { clock, above: start.isPrograms ? lasting : this.#above }));
+    const added = starts.map(
+      (start) => new Running(start, { clock, above: start.startedByProgram ? lasting : this.#above }),
+    );
     if (added.length > 0 && this.#all.size === 0) this.#options.busy?.(true);
     for (const running of added) {
       this.#all.set(running.id, running);

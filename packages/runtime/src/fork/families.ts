@@ -56,17 +56,17 @@ export class ResumedFamilies {
   }
 
   /** Plans the parent's own next request, if it was to follow the family. */
-  ofParent(family: string, line: Lineage, { shared, around }: Joining): void {
+  ofParent(family: string, line: Lineage, { shared, conditions }: Joining): void {
     const { lastSent, askedAt, markers, prefix } = line.state;
     const isSent = lastSent !== undefined && lastSent.byteLength >= shared.byteLength;
     // A request that was sent and not answered already has the markers.
     const isMarked = markers.some(({ role }) => role === "shared");
     if (isSent || !prefix.startsWith(shared)) return; // its context may have been begun anew since
     const left = { shared, markers, askedAt };
-    const next = this.#request(family, left, { line: "parent", ttl: around.ttl, cold: isCold(left, around) });
+    const next = this.#request(family, left, { line: "parent", ttl: conditions.ttl, cold: isCold(left, conditions) });
     line.planNext(
       isMarked
-        ? { ...next, markers: (grown) => nextMarkers(grown, markers, { ttl: around.ttl, unanswered: true }) }
+        ? { ...next, markers: (grown) => nextMarkers(grown, markers, { ttl: conditions.ttl, unanswered: true }) }
         : next,
     );
   }
@@ -86,14 +86,14 @@ export class ResumedFamilies {
 export const resumedMarkers = (
   grown: FrozenPrefix,
   left: UnsentFamily,
-  { tail, ...around }: FamilyConditions & { readonly tail: boolean },
+  { tail, ...conditions }: FamilyConditions & { readonly tail: boolean },
 ): readonly Marker[] =>
-  markersFor(grown, left, { line: "fork", tail, ttl: childTtl(around.facts), cold: isCold(left, around) });
+  markersFor(grown, left, { line: "fork", tail, ttl: childTtl(conditions.facts), cold: isCold(left, conditions) });
 
 const markersFor = (grown: FrozenPrefix, { shared, markers }: UnsentFamily, marking: Marking): readonly Marker[] =>
   familyMarkers(grown, markers, { ...marking, ...(shared.tip ? { sharedEnd: shared.tip } : {}) });
 
-type Joining = { readonly shared: FrozenPrefix; readonly around: FamilyConditions };
+type Joining = { readonly shared: FrozenPrefix; readonly conditions: FamilyConditions };
 type Marking = { readonly line: "fork" | "parent"; readonly tail?: boolean; readonly ttl: Ttl; readonly cold: boolean };
 
 const isCold = ({ askedAt }: UnsentFamily, { ttl, now, facts }: FamilyConditions): boolean =>

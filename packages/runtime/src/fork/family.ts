@@ -1,7 +1,7 @@
 /** How a family grows from its parent's line: what each child starts from, in which order all are sent, and what each
  *  should read from the cache.
  *  Children share every byte up to the end of what they inherit, and so does the parent's next request if it has the
- *  same tail. Nobody is sent beside an unanswered leader if waiting pays.
+ *  same tail. If waiting pays off, no member is sent while the leader is unanswered.
  *  Elsewhere: bytes, markers and economics (@prefork/wire), running a child (../children: runs.ts). */
 
 import {
@@ -32,11 +32,11 @@ import type { ForkPlan, TailChoice } from "../ports.ts";
 import type { Expectation } from "./verify.ts";
 
 export type FamilyRequest = {
-  /** The parent's line, right after what is shared was entered or after its last answer. */
+  /** The parent's line, after the shared results were entered, or after the last answer. */
   readonly parent: LineageState;
-  /** The last result, not entered yet, if words must go inside it. */
+  /** The turn's last tool result, held back so that each member's text can be appended inside it. */
   readonly lastResult: ToolResultBlock | undefined;
-  /** New user text would drop the thinking before it. */
+  /** True if the model drops earlier thinking when new user text arrives. */
   readonly insideLastResult: boolean;
   readonly plans: readonly ForkPlan[];
   readonly tail: Required<TailChoice>;
@@ -49,8 +49,8 @@ export type FamilyRequest = {
   readonly places?: number;
   /** Whether the provider explains cache misses on request. */
   readonly diagnoses: boolean;
-  /** More forks of the same bytes may be requested one by one, and the parent may continue at any moment. So the first one
-   *  leads as if they were there. */
+  /** More forks of the same bytes may be requested one by one, and the parent may continue at any moment, so the first
+   *  fork leads as if the others were already waiting. */
   readonly mayGrow?: boolean; // default: false
   /** The gate of earlier forks of the same bytes. */
   readonly gate?: LaunchGate;
@@ -58,15 +58,15 @@ export type FamilyRequest = {
 };
 
 export type GrownFamily = {
-  /** What all start from. It is in the parent's journal. */
+  /** The prefix that every member starts from. It is in the parent's journal. */
   readonly base: FrozenPrefix;
-  /** What all children share beyond it and the parent does not. */
+  /** Shared by all children, but not by the parent, after `base`. */
   readonly shared: Growth | undefined;
   readonly children: readonly (readonly Addition[])[];
   readonly requests: readonly NextRequest[];
   readonly parent: NextRequest | undefined;
   readonly gate: LaunchGate;
-  /** Tokens that all share. */
+  /** Tokens that all members share. */
   readonly sharedTokens: number;
   readonly reason: string;
   /** What would be cheaper, and what costs more than expected. */
@@ -84,8 +84,8 @@ export const growFamily = (start: FamilyRequest): GrownFamily => {
   const { base, shared } = inherited;
   const left = parent.askedAt === undefined ? 0 : entryLifetimeMs(ttl, facts) - Math.max(0, now - parent.askedAt);
   const cold = left < TRANSIT_MS;
-  // Children live for minutes, whatever their parent pays for.
-  const lives = childTtl(facts);
+  // Children are short-lived, so their entries use the child TTL even if the parent pays for a longer one.
+  const memberTtl = childTtl(facts);
   const plan = planFamily({
     parent: { sent: parent.lastSent ?? parent.prefix, markers, measured },
     tail: inherited.tail,
@@ -93,12 +93,12 @@ export const growFamily = (start: FamilyRequest): GrownFamily => {
     members: plans.map(contentOf),
     ...(parentFollows ? { parentNext: "unknown" } : {}),
     ...{ inFlight: tail.inFlight, cold, facts, parentTtl: ttl },
-    ttl: { members: lives, parent: ttl },
+    ttl: { members: memberTtl, parent: ttl },
     ...(cold ? {} : { expiresInMs: left }),
   });
   const { question, decision, sizes } = plan;
   const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
-  const lifetimeMs = entryLifetimeMs(lives, facts);
+  const lifetimeMs = entryLifetimeMs(memberTtl, facts);
   const order = { ...launchOrder({ launch, waitCapMs }, parent.protocol), lifetimeMs };
   const gate = start.gate ?? new LaunchGate(order, start.edge);
   const request = (line: number | "parent"): NextRequest => ({
@@ -111,7 +111,8 @@ export const growFamily = (start: FamilyRequest): GrownFamily => {
   const expectations = plans.map((_, place) =>
     expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base, until: now + lifetimeMs }),
   );
-  // The parent has its children's tail, or waits with them: an entry that is about to expire may be gone for it too.
+  // The parent takes part if it has its children's tail. It also takes part if they wait for a leader, because an entry
+  // that is about to expire for them may be gone for the parent too.
   const follows = parentFollows && ((tail.inFlight === "keep" && !shared) || launch === "leader-first");
   return {
     base,
@@ -127,7 +128,7 @@ export const growFamily = (start: FamilyRequest): GrownFamily => {
   };
 };
 
-/** The parent has other bytes there, so a marker at that end would be of no use to it. */
+/** The parent's bytes differ there, so a marker at that end would be of no use to it. */
 const withoutEnd = ({ sharedEnd: _end, ...tail }: SharedTail): SharedTail => tail;
 
 type Inherited = {
@@ -142,7 +143,7 @@ const inherit = ({ parent, lastResult, insideLastResult, tail }: FamilyRequest):
     const base = lastSent ?? prefix;
     if (insideLastResult && endsInResult(base))
       throw new InputError(
-        `cannot trim: ${prefix.model} drops earlier thinking when new user text arrives, so the fork would lose the cache from there; keep the turn in flight`,
+        `cannot trim: ${prefix.model} drops earlier thinking when new user text arrives, so the fork would lose the cache from there; use inFlight: "keep"`,
       );
     return { base, shared: undefined, tail: fromEnd(parent, shareTail(base)) };
   }
@@ -190,7 +191,7 @@ const endsInResult = (prefix: FrozenPrefix): boolean => {
 };
 const RESULT = '{"type":"tool_result"';
 
-/** What one fork is told: its directive or the caller's messages, with a reminder before them. */
+/** A fork's own content: its directive or the caller's messages, after a reminder if there is one. */
 const contentOf = ({ directive, protocol, reminder, messages = [], limits }: ForkPlan): MemberContent => {
   const reminded = reminder === undefined ? [] : [text(noteText({ kind: "reminder", text: reminder }))];
   const [first, ...rest] = messages;
@@ -201,18 +202,18 @@ const contentOf = ({ directive, protocol, reminder, messages = [], limits }: For
     : { blocks: reminded, messages, singleTurn };
 };
 
-/** Advice is given if trimming costs less than this share. */
-const WORTH_A_WORD = 0.9;
+/** Advise trimming if it costs less than this fraction. */
+const ADVISE_BELOW = 0.9;
 
-/** Trimming is only suggested, never done silently, because children would not see their parent's last words. */
+/** Trimming is only suggested, never done silently, because children would not see the end of their parent's conversation. */
 const trimAdvice = ({ question, decision }: FamilyPlan): readonly string[] => {
   const { atOnce, leaderFirst, launch } = decision;
   const trimmed = decideLaunch({ ...question, inFlight: "trim" });
   const costs = (launch === "at-once" ? atOnce : leaderFirst).units;
   const would = (trimmed.launch === "at-once" ? trimmed.atOnce : trimmed.leaderFirst).units;
-  if (would >= costs * WORTH_A_WORD) return [];
+  if (would >= costs * ADVISE_BELOW) return [];
   return [
-    `without the turn under way (inFlight: "trim") it would cost ${Math.round(would)} base-input tokens instead of ${Math.round(costs)}`,
+    `without the turn in flight (inFlight: "trim") it would cost ${Math.round(would)} base-input tokens instead of ${Math.round(costs)}`,
   ];
 };
 
@@ -221,7 +222,7 @@ const tierAdvice = (sizes: FamilyPlan["sizes"], facts: ModelFacts | undefined): 
   const crossed = facts?.tiers?.find(({ above }) => prefix <= above && prefix + tail + directive > above);
   if (!facts || !crossed) return [];
   return [
-    `with its own words a fork passes ${crossed.above} tokens, from where all of its input costs $${crossed.prices.input} a million instead of $${facts.prices.input}`,
+    `a fork's prompt exceeds ${crossed.above} tokens; above that, all input costs $${crossed.prices.input} per million instead of $${facts.prices.input}`,
   ];
 };
 
@@ -230,11 +231,11 @@ const queueAdvice = ({ plans, places }: FamilyRequest, lifetimeMs: number): read
   if (places === undefined || plans.length <= places) return [];
   const minutes = Math.round(lifetimeMs / 60_000);
   return [
-    `${plans.length - places} of ${plans.length} wait for a place; what all share lives ${minutes} minutes after it was last used, and whoever gets a place later than that writes it again for those behind`,
+    `${plans.length - places} of ${plans.length} wait in the queue; the shared entry lives ${minutes} minutes after its last use, and a fork that starts later than that has to write the shared entry again`,
   ];
 };
 
-/** Why the leader can read little or nothing; undefined: it can. */
+/** Why the leader can read little or nothing; undefined if it can read the prefix. */
 const foreseenFor = (
   { lastSent, askedAt }: LineageState,
   { prefix, cold }: { readonly prefix: FrozenPrefix; readonly cold: boolean },
@@ -242,7 +243,7 @@ const foreseenFor = (
   if (!lastSent || askedAt === undefined) return "nothing of the conversation was cached yet, and this fork wrote it";
   if (cold) return "the parent's entry had expired, and this fork wrote it again";
   return prefix.sentSince(lastSent).some((json) => json.includes('"type":"image"'))
-    ? "the turn under way brought a picture, and with one more of them the provider finds no message again"
+    ? "this turn added an image, which invalidates the provider's cache of the messages"
     : undefined;
 };
 
@@ -261,15 +262,14 @@ const expectationFor = (expecting: Expecting): Expectation => {
   const sent = parent.lastSent ?? base;
   const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, foreseen: why, parent: sent });
   if (leads && foreseen !== undefined) return nothing(foreseen);
-  const { unreportedReads: untold, sharesTails = true, pacing } = parent.protocol;
+  const { unreportedReads: unreported, sharesTails = true, pacing } = parent.protocol;
   const most = prefix + (leads || !sharesTails ? 0 : tail);
   if (most < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
   const step = facts?.readStep ?? 1;
   const tokens = Math.floor(most / step) * step;
-  // Without a count of the provider only a loss of half is certain to be a loss; and an estimate may be on the other side
-  // of a step.
+  // Without a provider count, only a shortfall of half is surely a miss; an estimate can also be off by one step.
   const guessed = parent.measured ? tokens - prefix : tokens / 2;
   const estimated = Math.max(0, guessed) + (step > 1 ? step : 0);
   const settledAt = (parent.answeredAt ?? 0) + (pacing?.settleMs ?? 0);
-  return { tokens, estimated, parent: sent, until, settledAt, ...(untold === undefined ? {} : { untold }) };
+  return { tokens, estimated, parent: sent, until, settledAt, ...(unreported === undefined ? {} : { unreported }) };
 };

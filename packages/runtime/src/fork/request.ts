@@ -1,7 +1,7 @@
-/** What does a model or a program ask for, as a plan, and may it be started? Pure.
- *  What would break the shared cache is refused with the reason and never dropped silently. Every default is filled
- *  here. A plan survives `structuredClone` and JSON. Every way to start an agent asks `forkAllowed`, so none is
- *  forgotten.
+/** Turns what a model or a program asks for into a plan, and decides whether it may be started. Pure.
+ *  A request that would break the shared cache is refused with the reason; no part of it is dropped silently. Every
+ *  default is filled here. A plan survives `structuredClone` and JSON. Every way to start an agent asks `forkAllowed`,
+ *  so no way bypasses it.
  *  Elsewhere: the type of a plan (../ports.ts), starting what was asked for (../children: launcher.ts). */
 
 import type { ToolFilter } from "@prefork/guard";
@@ -79,10 +79,10 @@ export const readAgentCall = (
   args: JsonObject,
   { settings, gate }: { readonly settings: ForkSettings; readonly gate: ForkGate },
 ): AgentCallRequest => {
-  const { description, prompt, subagent_type: type, isolation, run_in_background: beside } = args;
+  const { description, prompt, subagent_type: type, isolation, run_in_background: inBackground } = args;
   if (typeof description !== "string" || typeof prompt !== "string") return no("Agent needs description and prompt.");
   if (!gate.allowed && gate.isFinal) return no(`Nothing was started: ${gate.reason}. Do the work yourself.`);
-  const waits = settings.waits && beside !== true;
+  const waits = settings.waits && inBackground !== true;
   const mode = waits ? "sync" : "fire-and-forget";
   const wanted: Wanted = {
     ...{ prompt, label: description, mode },
@@ -102,9 +102,7 @@ export const readAgentCall = (
     case GENERAL_PURPOSE:
       return { ok: true, wanted: { ...wanted, agentType: GENERAL_PURPOSE }, waits };
     default:
-      return no(
-        `There is no agent ${JSON.stringify(type)} here. There is ${GENERAL_PURPOSE}; without a type it is a fork.`,
-      );
+      return no(`Unknown subagent_type ${JSON.stringify(type)}. Use "${GENERAL_PURPOSE}", or omit it to start a fork.`);
   }
 };
 
@@ -168,7 +166,7 @@ const wordsOf = (messages: readonly Message[]): string =>
 
 // --- plans ---------------------------------------------------------------------------------------------------------------
 
-/** `main` and `sdk` write snapshots; all others only read them. */
+/** The query source of forks. Like every source except `main` and `sdk`, it only reads snapshots and writes none. */
 export const FORK_SOURCE = "agent:builtin:fork";
 
 export const MOST_TURNS = 200;
@@ -179,8 +177,7 @@ export const toLabel = (words: string): string => oneLine(words, LABEL_CHARACTER
 
 /** The caller's messages must end with one that the model answers. */
 export const checkMessages = (messages: readonly Message[]): void => {
-  if (messages.at(-1)?.role !== "user")
-    throw new InputError("the messages of a fork must end with a user message, which the model answers");
+  if (messages.at(-1)?.role !== "user") throw new InputError("the messages of a fork must end with a user message");
   for (const { content } of messages) {
     if (!Array.isArray(content)) throw new InputError("the content of a fork's message must be a list of blocks");
     if (content.every((block) => block.type === "text" && block.text === ""))
@@ -188,10 +185,10 @@ export const checkMessages = (messages: readonly Message[]): void => {
   }
 };
 
-/** As it is kept with its task. */
+/** The form stored with the task. */
 export const planToJson = (plan: ForkPlan): Json => plan as unknown as Json;
 
-/** Undefined if a value is no plan. */
+/** Undefined if the value is not a plan. */
 export const parsePlan = (value: Json | undefined): ForkPlan | undefined => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const { task, label, directive, agentType, limits } = value as Readonly<Record<string, Json>>;
@@ -204,8 +201,6 @@ export const parsePlan = (value: Json | undefined): ForkPlan | undefined => {
 export type ForkQuestion = {
   /** The setting `forks` and the variable PREFORK_FORK_SUBAGENT. */
   readonly flag: boolean;
-  /** A coordinator delegates with prompts of its own; a copy of it would coordinate too. */
-  readonly coordinator: boolean;
   readonly interactive: boolean;
   /** A permission policy was stated, so questions have an answer without a person. */
   readonly policyStated: boolean;
@@ -223,11 +218,10 @@ export type ForkGate =
 export const LEAST_HEADROOM = 8_000;
 
 export const forkAllowed = (question: ForkQuestion): ForkGate => {
-  const { flag, coordinator, interactive, policyStated, insideFork, headroom } = question;
+  const { flag, interactive, policyStated, insideFork, headroom } = question;
   const no = (reason: string): ForkGate => ({ allowed: false, reason, isFinal: insideFork });
-  if (insideFork) return no("a fork does its work itself and starts nobody");
+  if (insideFork) return no("a fork does its work itself and starts no other agents");
   if (!flag) return no("forks are switched off");
-  if (coordinator) return no("a coordinator delegates to agents with prompts of their own");
   if (!interactive && !policyStated)
     return no("nobody can be asked here and no permission policy was stated (--permission-mode, --allow or --deny)");
   if (headroom < LEAST_HEADROOM)

@@ -56,8 +56,9 @@ export type StoredFamily = {
   readonly reason: string;
   /** Whether there is one now. */
   readonly ready: Promise<boolean>;
-  /** The family has ended. `isFinal`: nobody will read its entry again. Otherwise its parent reads it once more. */
-  readonly over: (isFinal: boolean) => Promise<void>;
+  /** Call this when the family has ended. `isFinal`: no request will read its entry again. Otherwise the
+   *  parent reads it once more. */
+  readonly release: (isFinal: boolean) => Promise<void>;
 };
 
 /** An entry lives no longer than this without its session. */
@@ -114,7 +115,7 @@ export class StoredPrefixes {
     const known = this.#kept.get(plan.hash);
     const kept = known ?? this.#start(plan, { contents, storing, line, reason: decision.reason });
     kept.families += 1;
-    return { reason: decision.reason, ready: kept.ready, over: (isFinal) => this.#leave(kept, isFinal) };
+    return { reason: decision.reason, ready: kept.ready, release: (isFinal) => this.#endUse(kept, isFinal) };
   }
 
   /** The same request with an entry's name in place of what stands in it; undefined where none begins it. */
@@ -150,7 +151,7 @@ export class StoredPrefixes {
   async close(): Promise<void> {
     for (const kept of [...this.#kept.values()]) {
       kept.families = 1;
-      void this.#leave(kept, true);
+      void this.#endUse(kept, true);
     }
     await Promise.all(this.#leaving);
     this.disconnect();
@@ -240,7 +241,7 @@ export class StoredPrefixes {
     for (const kept of [...this.#kept.values()]) {
       if (kept.families > 0) continue;
       kept.families = 1;
-      void this.#leave(kept, true);
+      void this.#endUse(kept, true);
     }
     await Promise.all(this.#leaving);
   }
@@ -252,7 +253,7 @@ export class StoredPrefixes {
     this.#journalled(() => this.#note(kept));
   }
 
-  async #leave(kept: Kept, isFinal: boolean): Promise<void> {
+  async #endUse(kept: Kept, isFinal: boolean): Promise<void> {
     kept.families -= 1;
     if (kept.families > 0 || this.#kept.get(kept.plan.hash) !== kept) return;
     if (!isFinal) return kept.end.abort(); // it is not kept longer than it is paid for

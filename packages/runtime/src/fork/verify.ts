@@ -15,7 +15,7 @@ export type Expectation = {
   /** Why so little, where that is foreseen: a cold leader, a prefix below the minimum. */
   readonly foreseen?: string;
   /** Why the provider may have read all of it without reporting so, if it may. */
-  readonly untold?: string;
+  readonly unreported?: string;
   /** What they share may be gone for whoever is sent later than this. */
   readonly until?: number;
   /** Until then the provider is still building the parent's entry. Default: it is there at once. */
@@ -60,32 +60,32 @@ export const findCacheMiss = ({
   askedAt = 0,
   diagnosed,
 }: Verifying): CacheMiss | undefined => {
-  const { tokens: expected, estimated, foreseen, untold, until = Number.POSITIVE_INFINITY } = expectation;
+  const { tokens: expected, estimated, foreseen, unreported, until = Number.POSITIVE_INFINITY } = expectation;
   const { settledAt = 0 } = expectation;
   const prompt = promptTokens(usage);
   const { read } = usage;
   const isShort = read < (expected - estimated) * ALL_BUT_NOISE;
   const isLow = read < prompt * HALF;
   if (!isShort && !(isLow && foreseen !== undefined)) return undefined;
-  const isUntold = read === 0 && untold !== undefined && diverged === undefined;
+  const isUnreported = read === 0 && unreported !== undefined && diverged === undefined;
   const isLate = askedAt > until && diverged === undefined;
   const isEarly = askedAt < settledAt && diverged === undefined;
-  const why = { diverged, diagnosed, isLate, isEarly, untold: isUntold ? untold : undefined };
-  const cause = isShort || isUntold ? causeOf(why) : (foreseen ?? "");
-  const isWarning = isShort && isLow && expected >= prompt * HALF && !isUntold && !isLate && !isEarly;
+  const why = { diverged, diagnosed, isLate, isEarly, unreported: isUnreported ? unreported : undefined };
+  const cause = isShort || isUnreported ? causeOf(why) : (foreseen ?? "");
+  const isWarning = isShort && isLow && expected >= prompt * HALF && !isUnreported && !isLate && !isEarly;
   return { expected, read, prompt, cause, isWarning, ...(diverged === undefined ? {} : { diverged }) };
 };
 
 type Why = {
   readonly diverged: string | undefined;
   readonly diagnosed: string | undefined;
-  readonly untold: string | undefined;
+  readonly unreported: string | undefined;
   readonly isLate: boolean;
   readonly isEarly: boolean;
 };
 
-const causeOf = ({ diverged, diagnosed, untold, isLate, isEarly }: Why): string => {
-  if (untold !== undefined) return `cache reads were not reported: ${untold}`;
+const causeOf = ({ diverged, diagnosed, unreported, isLate, isEarly }: Why): string => {
+  if (unreported !== undefined) return `cache reads were not reported: ${unreported}`;
   if (diverged !== undefined) return `the bytes differ from the parent's at ${diverged}`;
   if (isLate) return "it waited for a place longer than the entry lives, and wrote it again";
   if (isEarly) return "it was sent while the provider was still building the parent's entry, which takes seconds there";

@@ -107,7 +107,7 @@ export const composeBackground = (parts: BackgroundParts): Background => {
     gate: () => gateOf(parts),
     account: () => parent().account,
     snapshot: () => slot.get() ?? unasked(parts),
-    around: (model) => ({
+    conditionsFor: (model) => ({
       facts: modelFacts(model),
       ttl: settings.ttl,
       insideLastResult: settings.thinks && modelFacts(model)?.earlierThinking === "last-turn",
@@ -172,7 +172,6 @@ const gateOf = ({ options, settings, parent, journal, replayed }: BackgroundPart
   const { line, engine } = parent();
   return forkAllowed({
     flag: options.forks !== "off",
-    coordinator: false,
     interactive: permissions.ask !== undefined,
     policyStated: permissions.stated,
     insideFork: isInsideFork(environment, replayed) || journal.isFork,

@@ -265,7 +265,7 @@ const conversationIn = (entries: readonly JournalEntry[]): readonly unknown[] =>
   return [...calls, ...said.filter(({ length }) => length > 1)];
 };
 
-const MOVED = "async_launched: task-1 goes on in the background and reports by a task notification.";
+const MOVED = "async_launched: task-1 continues in the background, and will report through a task notification.";
 
 export const moveCalls = async (stride: number): Promise<Moved> => {
   await using stage = await openStage();

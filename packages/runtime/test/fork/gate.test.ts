@@ -6,7 +6,6 @@ import { steadyNow } from "../../src/session/options.ts";
 
 const open: ForkQuestion = {
   flag: true,
-  coordinator: false,
   interactive: true,
   policyStated: false,
   insideFork: false,
@@ -23,7 +22,6 @@ test("each reason against forking is sufficient and names itself", () => {
   const reasons: readonly (readonly [Partial<ForkQuestion>, RegExp])[] = [
     [{ insideFork: true }, /a fork does its work itself/],
     [{ flag: false }, /switched off/],
-    [{ coordinator: true }, /coordinator/],
     [{ interactive: false }, /--permission-mode, --allow or --deny/],
     [{ headroom: LEAST_HEADROOM - 1 }, /7999 tokens of the window are left/],
     [{ headroom: -5 }, /only 0 tokens/],
@@ -36,10 +34,10 @@ test("each reason against forking is sufficient and names itself", () => {
 });
 
 test("inside a fork, that is the reason, regardless of all others", () => {
-  const gate = forkAllowed({ ...open, insideFork: true, flag: false, coordinator: true, headroom: 0 });
+  const gate = forkAllowed({ ...open, insideFork: true, flag: false, headroom: 0 });
   assert.deepEqual(gate, {
     allowed: false,
-    reason: "a fork does its work itself and starts nobody",
+    reason: "a fork does its work itself and starts no other agents",
     isFinal: true,
   });
 });

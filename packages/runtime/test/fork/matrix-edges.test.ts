@@ -62,7 +62,7 @@ test("a picture in the turn in flight makes only the leader miss the messages, i
   const reads = [...firsts, parentNext].map(({ row }) => row.read);
   assert.deepEqual(reads, [headOf(parentLast), ...Array.from({ length: 3 }, () => all - trailing)]);
   assert.deepEqual(missesIn(seen), [
-    ["info", "the turn under way brought a picture, and with one more of them the provider finds no message again"],
+    ["info", "this turn added an image, which invalidates the provider's cache of the messages"],
   ]);
 });
 

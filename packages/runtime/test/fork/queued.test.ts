@@ -108,7 +108,7 @@ test("of forks that begin after the entry has expired, one writes and the others
   const launched = events.find(({ type }) => type === "family_launched");
   assert.ok(launched?.type === "family_launched");
   assert.deepEqual(launched.advice, [
-    "3 of 6 wait for a place; what all share lives 5 minutes after it was last used, and whoever gets a place later than that writes it again for those behind",
+    "3 of 6 wait in the queue; the shared entry lives 5 minutes after its last use, and a fork that starts later than that has to write the shared entry again",
   ]);
   const missed = events.flatMap((event) =>
     event.type === "fork_cache_missed" ? [[event.cause, event.isWarning]] : [],

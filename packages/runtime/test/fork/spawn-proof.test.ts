@@ -25,7 +25,8 @@ import {
 } from "./family-ground.ts";
 
 const CLOSED = "Not available in a fork: do this part of the work yourself, and report when it is done.";
-const NOTHING_STARTED = "Nothing was started: a fork does its work itself and starts nobody. Do the work yourself.";
+const NOTHING_STARTED =
+  "Nothing was started: a fork does its work itself and starts no other agents. Do the work yourself.";
 
 const MAIN = fileURLToPath(new URL("../../../cli/src/main.ts", import.meta.url));
 const NODE = [process.execPath, ...process.execArgv].join(" ");
@@ -64,9 +65,12 @@ const SHELL_WAYS: readonly (readonly [command: string, answer: string])[] = [
   ],
   [
     "env -u PREFORK_LINEAGE prefork tasks resume task-901 go on",
-    "task-901 cannot be resumed: a fork does its work itself and starts nobody",
+    "task-901 cannot be resumed: a fork does its work itself and starts no other agents",
   ],
-  ["prefork tasks resume task-901 go on", "task-901 cannot be resumed: a fork does its work itself and starts nobody"],
+  [
+    "prefork tasks resume task-901 go on",
+    "task-901 cannot be resumed: a fork does its work itself and starts no other agents",
+  ],
 ];
 
 const shell = (ways: typeof SHELL_WAYS): ToolCall => ({
@@ -168,7 +172,7 @@ const assertStartsNobody = async (session: Session): Promise<void> => {
   assert.equal(text, refusedAgents);
   assert.throws(
     () => session.fork({ prompt: "more" }),
-    /^InputError: cannot fork: a fork does its work itself and starts nobody$/,
+    /^InputError: cannot fork: a fork does its work itself and starts no other agents$/,
   );
   assert.throws(() => session.forkAll([{ prompt: "more" }]), /cannot fork: a fork does its work itself/);
   assert.deepEqual(session.tasks, []);
@@ -226,7 +230,7 @@ test("a session that is opened by a program inside a fork is part of that fork: 
   await using session = await ground.resume(id, { environment });
   await assert.rejects(
     session.resumeTask("task-101", { message: "go on" }),
-    /task-101 cannot be resumed: a fork does its work itself and starts nobody/,
+    /task-101 cannot be resumed: a fork does its work itself and starts no other agents/,
   );
   assert.deepEqual(endsOf(session), { one: "reported" });
 });

@@ -66,7 +66,7 @@ test("bytes that differ from the parent's are named by their JSON path", () => {
 });
 
 test("if a provider does not report cache reads there is no alarm, unless the bytes differ", () => {
-  const expectation = expecting(10_000, { untold: "this endpoint counts no reads" });
+  const expectation = expecting(10_000, { unreported: "this endpoint counts no reads" });
   const told = findCacheMiss({ expectation, usage: usage(0, 10_300) });
   const other = FrozenPrefix.open(anthropic.encoder, head).append(userText("the parent's wards"));
   const differs = findCacheMiss({ expectation, diverged: findDivergence(parent, other), usage: usage(0, 10_300) });

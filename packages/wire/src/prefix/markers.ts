@@ -34,8 +34,8 @@ export type NextMarkerOptions = MarkerOptions & {
 };
 
 /** Markers of the next request, after those of the `last` one: the end of system and the last block. A fork also keeps
- *  the two that it shares with its family. If the last tail is out of range it is kept too, and if the last request got
- *  no answer, so is what the request before it wrote. */
+ *  the two that it shares with its family. If the last tail is out of range, it is kept too. If the last request got no
+ *  answer, the marker that the request before it wrote is also kept. */
 export const nextMarkers = (
   prefix: FrozenPrefix,
   last: readonly Marker[] = [],
@@ -82,8 +82,8 @@ export const familyMarkers = (
     kept && { at: kept.at, role, ttl: cold ? ttl : kept.ttl };
   const last = (kind: Segment["kind"]): Marker | undefined => parent.findLast(({ at }) => at.kind === kind);
   const inherited = last("block");
-  // A parent without any marker has cached nothing, so its head is as good a position as the end of S. If it has one, a
-  // new marker inside its bytes would gain nothing.
+  // A parent without any marker has cached nothing, so its head is as good a position as the end of S. A parent that has
+  // markers needs no new one inside its bytes.
   const fresh = parent.length === 0 && !implicitEnd ? marker(prefix.tip?.headEnd, "system", ttl) : undefined;
   const shared = lastMarkable(sharedEnd);
   const isWritten = shared && implicitEnd && shared.index <= implicitEnd.index;

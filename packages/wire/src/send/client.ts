@@ -230,8 +230,8 @@ export class Backoff {
   }
 
   /** True if another attempt is worthwhile; all requests then wait for a while. A wait that the provider asked for
-   *  applies to all even if this request gives up. A wait that is too long applies to nobody, because the user may
-   *  change the plan before coming back. */
+   *  applies to all even if this request gives up. A wait that is too long applies to no other request, because the
+   *  user may change their subscription plan before coming back. */
   failed(error: ModelError, attempt: number): boolean {
     const askedMs = error.retryAfterMs ?? 0;
     const mayRetry = error.retryable && attempt < this.#policy.attempts && askedMs <= this.#policy.longestWaitMs;
