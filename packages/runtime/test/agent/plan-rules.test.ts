@@ -1,4 +1,4 @@
-/** Rules about reading hold for every file that a command comes to when it runs, whatever name leads there. */
+/** Rules about reading apply to every file that a command opens when it runs, whatever name it is reached by. */
 
 import assert from "node:assert/strict";
 import { realpathSync, renameSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** A task that is waited for moves to the background: at whatever moment that happens, it does the same work. */
+/** A task that moves to the background does the same work, at whatever moment it moves. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-/** A task that is waited for moves to the background: does it do the same work, at whatever moment that happens?
- *  Invariant: each run is held, value by value, against one in which nobody looked away; the switch alone may differ.
+/** Does a task that moves to the background do the same work, at whatever moment it moves?
+ *  Each run is compared, value by value, with a run in the foreground. Only the move itself may differ.
  *  Elsewhere: the moments (moments.ts). */
 
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
-/** Budgets beside what a request may become on its way: attempts that are billed each, and pictures that are few bytes and
- *  many tokens. What was billed and what could be comes from the simulator's ledger, with figures of its own. */
+/** Budgets and requests that cost more than they seem to: retries, which are billed each, and pictures, which have few bytes
+ *  and many tokens. Actual and worst-case costs come from the simulator's ledger, which has its own figures. */
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

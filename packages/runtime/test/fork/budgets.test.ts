@@ -1,5 +1,5 @@
-/** Money and tokens of families: whatever is asked, answered and broken off, no request is sent that could pass a limit.
- *  What was billed and what could be comes from the simulator's ledger, with figures of its own. */
+/** Budgets of families in money and tokens: no request is sent that could exceed a limit, whatever is sent, answered or
+ *  broken off. Actual and worst-case costs come from the simulator's ledger, which has its own figures. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** The figures and names that documents promise, each as its users meet it. A change of one is a change for them. */
+/** The numbers and names that the documentation promises, as users see them. Changing one is a change for users. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

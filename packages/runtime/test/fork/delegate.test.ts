@@ -1,4 +1,4 @@
-/** Forks in the hands of a program: how one ends, well or otherwise, and what a handle is good for. */
+/** Forks that a program starts: how they end, with or without success, and what their handles do. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
 /** A folder, a simulator and sessions on them whose model is a script that tells parent and forks apart.
- *  Invariant: nothing of the user's own home, state or keys is seen; a script uses only what stands in its request; ids
- *  are counted, so that a script may name a task that it was not told of. */
+ *  Invariant: nothing of the user's own home, state or keys is seen. A script uses only what is in its request. Ids
+ *  are counted, so that a script can name a task that it does not know. */
 
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as after, setImmediate as immediate } from "node:timers/promises";

@@ -1,4 +1,4 @@
-/** Forks one after another: what a process holds after many of them is what it held after few. */
+/** Forks one after another: a process uses no more memory after many of them than after a few. */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

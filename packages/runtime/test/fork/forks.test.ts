@@ -1,4 +1,4 @@
-/** Forks of a session, end to end on the simulator: warm, side by side, reported once. */
+/** Forks of a session, end to end on the simulator: with a warm cache, in parallel, and each reported once. */
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

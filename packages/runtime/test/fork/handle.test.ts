@@ -1,4 +1,4 @@
-/** What a program holds of a fork: how long that lasts, what it tells, and what is refused before anything is sent. */
+/** The handle of a fork: how long it is valid, what it reports, and what is refused before anything is sent. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

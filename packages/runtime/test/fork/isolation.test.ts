@@ -1,4 +1,5 @@
-/** Siblings and their parent: what one knows, keeps, runs or is allowed is its own, and an end goes downwards only. */
+/** Siblings and their parent are isolated: each has its own knowledge, files, processes and permissions, and an abort only
+ *  goes downwards. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

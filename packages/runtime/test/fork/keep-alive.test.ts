@@ -1,4 +1,4 @@
-/** While a parent waits for its children, its cache entry is held as long as that is cheaper than losing it. */
+/** While a parent waits for its children, its cache entry is kept alive as long as that is cheaper than losing it. */
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-/** Families at the point where a conversation is summed up: everybody is sent once in the family's order first, from bytes
- *  that are there, and only then sums up. */
+/** Families that are launched when the conversation is due for a compaction: every member's first request is sent in the
+ *  family's order, from the existing bytes, and only then is the conversation compacted. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-/** Families at the edges of the fork matrix: where an entry ends while the parent still answers, where a turn brings a
- *  picture, where nobody waits, and where a program forks. */
+/** Families at the edges of the fork matrix: an entry expires while the parent is still answering, a turn adds a picture,
+ *  no fork waits, or a program forks. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

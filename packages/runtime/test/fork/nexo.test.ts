@@ -1,5 +1,5 @@
-/** The table of nexo.md cannot rot: every claim has its row, and every test that a row names is there. And the few claims
- *  that belong to no other file. */
+/** Keeps the table of nexo.md up to date: every claim has a row, and every test that a row names exists. Also tests the few
+ *  claims that belong to no other file. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

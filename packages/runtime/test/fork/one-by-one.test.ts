@@ -1,4 +1,4 @@
-/** Forks that a program asks for one by one, at any moment: what they cost beside the conversation and beside each other,
+/** Forks that a program starts one by one, at any moment: what they cost next to the conversation and next to each other,
  *  and what ends them. */
 
 import assert from "node:assert/strict";

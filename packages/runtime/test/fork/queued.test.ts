@@ -1,4 +1,4 @@
-/** Forks that wait for a place longer than the cache keeps what they share: one of them writes it again, and the others
+/** Forks that are queued for longer than the cache keeps what they share: one of them writes it again, and the others
  *  read it. */
 
 import assert from "node:assert/strict";

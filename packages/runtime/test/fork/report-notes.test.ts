@@ -1,4 +1,4 @@
-/** What is said beside a report that is not what it should be: cut short, without its form, or silent on what was done. */
+/** The notes on a report that has a problem: it was cut off, does not have the requested form, or omits changes. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

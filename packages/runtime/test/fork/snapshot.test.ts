@@ -1,4 +1,4 @@
-/** What a fork inherits: all that its parent's cache hangs on, and nothing twice. */
+/** What a fork inherits: everything that its parent's cache depends on, and nothing twice. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

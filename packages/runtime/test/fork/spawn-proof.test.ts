@@ -1,5 +1,5 @@
-/** A fork that tries to hand its work on: every way is closed, it is told so, and it still finishes. And however much is
- *  asked for, a family stays within its counts. */
+/** A fork that tries to delegate its work: every way is refused with the reason, and the fork still finishes. Also, a family
+ *  stays within its limits, however many agents are requested. */
 
 import assert from "node:assert/strict";
 import { chmodSync } from "node:fs";

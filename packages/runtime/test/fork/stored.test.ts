@@ -1,5 +1,5 @@
-/** What a family shares, stored by name with Gemini: where it pays, that it means the same, what it costs, and that it is
- *  let go. Every figure is held against the simulated provider's ledger, over HTTP. */
+/** What a family shares, stored by name with Gemini: when it pays, that it means the same, what it costs, and that it is
+ *  removed. Every figure is compared with the simulated provider's ledger, over HTTP. */
 
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync } from "node:fs";

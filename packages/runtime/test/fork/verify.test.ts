@@ -1,4 +1,4 @@
-/** Was a fork's first request as warm as it could be? */
+/** Did a fork's first request read as much from the cache as it could? */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** Several who are attached to one session: who hears what, who may prompt, and whose answer counts. */
+/** Several clients of one session: which events each gets, which may prompt, and whose answer counts. */
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";

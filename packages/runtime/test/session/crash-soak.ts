@@ -1,4 +1,4 @@
-/** The long session, killed at moments that follow from a seed, each time anew. */
+/** The long session, killed at moments that are chosen from a seed, with a new run each time. */
 
 import { seededRandom } from "@prefork/testing/chance";
 import { scratch } from "@prefork/testing/scratch";

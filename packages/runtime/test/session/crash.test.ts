@@ -1,4 +1,4 @@
-/** A session whose process is killed: is it all there, done once, and still cached when another goes on with it? */
+/** When a killed session is resumed by another process: is everything there, done once, and still cached? */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** Limits that are none: each is refused by its name before anything is sent, and never taken for no limit at all. */
+/** Invalid limits: each is refused by its name before anything is sent, and never treated as no limit. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** A session that goes on under another provider, or another model: nothing of the old one's own spelling is sent. */
+/** A session that continues with another provider or model: nothing in the old provider's own encoding is sent. */
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What the audit of a memory run sees, puts back and says, for whatever names and by whichever call. */
+/** What the audit of a memory run detects, restores and reports, for any file name and any call. */
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

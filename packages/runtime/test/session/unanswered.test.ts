@@ -1,4 +1,4 @@
-/** After requests that nobody answered: what the last answered one had written is read again, however far back it is. */
+/** After unanswered requests, the next one reads what the last answered request wrote, however far back it is. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** What attempts took, by what was heard of them. */
+/** The cost of attempts, computed from what was received of them. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

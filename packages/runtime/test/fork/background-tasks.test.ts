@@ -1,4 +1,5 @@
-/** What runs beside a conversation: when it is heard of, how it is joined and steered, and what is too slow to wait for. */
+/** Tasks that run in the background of a conversation: when they are reported, how they are waited for and steered, and which
+ *  calls are too slow to wait for. */
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -196,28 +197,28 @@ type Joined = {
 
 const joins: readonly Joined[] = [
   {
-    title: "joining all gives every report, and none is announced again",
+    title: "waiting for all tasks returns every report, and none is announced again",
     how: { wait: "all" },
     ...{ first: "before", second: "during" },
     joined: ["first reported", "second reported"],
     announced: [],
   },
   {
-    title: "joining any gives the first report; the other one is announced when it comes",
+    title: "waiting for any task returns the first report; the other one is announced when it arrives",
     how: { wait: "any" },
     ...{ first: "during", second: "after" },
     joined: ["first reported", "second running"],
     announced: ["second reported"],
   },
   {
-    title: "a join whose time is up leaves all of them running, and each is announced",
+    title: "a wait that times out leaves all tasks running, and each is announced",
     how: { wait: "all", timeout_ms: 20 },
     ...{ first: "after", second: "after" },
     joined: ["first running", "second running"],
     announced: ["first reported", "second reported"],
   },
   {
-    title: "a look at a task that has ended is as good as its announcement",
+    title: "reading the output of a task that has ended replaces its announcement",
     how: { wait: "none" },
     ...{ first: "before", second: "after" },
     joined: ["first reported", "second running"],

@@ -1,4 +1,4 @@
-/** Forks in worktrees over several lives: set up, woken, killed with their session, and under other rules. */
+/** Forks in worktrees over several runs of a session: set up, resumed, killed with their session, and under other rules. */
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

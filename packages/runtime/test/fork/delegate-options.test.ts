@@ -1,4 +1,4 @@
-/** Forks in the hands of a program: what one may be told and allowed, who looks on, and what is left of it. */
+/** Forks that a program starts: their options and filters, their observers, and what remains of them afterwards. */
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
