@@ -82,10 +82,10 @@ Input of first requests, in uncached tokens. P 100,000 · S 700 · D 100 · N 3 
   trim, cold, leader first             if cold   145,375         10,875  156,250  $0.3125
 
 ▸ cheapest now: trim, warm. If forks should see the parent's last turn: warm, leader first.
-Launch: leader first: at once would cost 5.8 % more (43,875 base-input tokens against 41,460, over 3 forks and the parent's next request); the others follow when the leader's entry is readable, or after 10 s.
-Break-even: T* = 8.8 turns; with fewer turns a fork is cheaper than a fresh sub-agent; a fork carries 100,700 tokens, a fresh sub-agent 35,000: the fork saves 57,750 base-input tokens at the start and pays 6,570 more each turn.
+Launch: leader first: at once would cost 5.8 % more (43,875 uncached tokens against 41,460, over 3 forks and the parent's next request); the others follow when the leader's entry is readable, or after 10 s.
+Break-even: T* = 8.8 turns; with fewer turns a fork is cheaper than a fresh sub-agent; a fork carries 100,700 tokens, a fresh sub-agent 35,000: the fork saves 57,750 uncached tokens at the start and pays 6,570 more each turn.
 Keep-alive: one costs 10,000, a lost entry 115,000, so it pays for at most 11 in a row.
-Lifetime if the parent pauses once for 5 to 60 minutes: 1h: it outlives 1 pause between 5 minutes and an hour (210,000 base-input tokens with 1h, 250,000 with 5m).
+Lifetime if the parent pauses once for 5 to 60 minutes: 1h: it outlives 1 pause between 5 minutes and an hour (210,000 uncached tokens with 1h, 250,000 with 5m).
 `;
   assert.equal(await runCost(`${THREE} ${FRESH}`), expected);
 });

@@ -36,7 +36,7 @@ const warmUp = async (sim: Simulator, family: Family): Promise<void> => {
 
 type Plan = { readonly warm: boolean; readonly launch: "leader first" | "at once"; readonly markDirective?: boolean };
 
-/** The children's bill in base-input tokens, as the ledger states it. */
+/** The children's bill in uncached tokens, as the ledger states it. */
 const childrensBill = async (family: Family, { warm, launch, markDirective = true }: Plan): Promise<number> => {
   await using sim = await startSimulator({ clock: new ManualClock() });
   if (warm) await warmUp(sim, family);

@@ -23,7 +23,7 @@ test("a warm family waits for its leader if sending at once costs over 1 % more"
   assert.equal(decision.leaderFirst.units, 41_460);
   assert.equal(
     decision.reason,
-    "leader first: at once would cost 5.8 % more (43,875 base-input tokens against 41,460, over 3 forks and the " +
+    "leader first: at once would cost 5.8 % more (43,875 uncached tokens against 41,460, over 3 forks and the " +
       "parent's next request); the others follow when the leader's entry is readable, or after 10 s",
   );
 });
@@ -34,7 +34,7 @@ test("a short tail is not worth waiting for", () => {
   assert.equal(decision.waitCapMs, 0);
   assert.equal(
     decision.reason,
-    "at once: it costs 0.9 % more than leader first (40,875 base-input tokens against 40,530, over 3 forks and the " +
+    "at once: it costs 0.9 % more than leader first (40,875 uncached tokens against 40,530, over 3 forks and the " +
       "parent's next request), within the 1.0 % accepted for not waiting",
   );
 });
@@ -175,8 +175,7 @@ test("an entry is kept alive until the keep-alives would cost more than one re-w
   assert.equal(decideKeepAlive({ ...due, sent: 10 }).action, "send");
   assert.deepEqual(decideKeepAlive({ ...due, sent: 11 }), {
     action: "stop",
-    reason:
-      "no more keep-alives: 11 sent at 10,000 base-input tokens each, and one more would pass a re-write (115,000)",
+    reason: "no more keep-alives: 11 sent at 10,000 uncached tokens each, and one more would pass a re-write (115,000)",
   });
 });
 
@@ -218,8 +217,7 @@ test("1h on the parent's prefix pays off after one pause that 5m would not outli
   assert.deepEqual(decideTtl({ ...parent, gapsMs: [20 * MINUTE] }), {
     ttl: "1h",
     cost: { "5m": 250_000, "1h": 210_000 },
-    reason:
-      "1h: it outlives 1 pause between 5 minutes and an hour (210,000 base-input tokens with 1h, 250,000 with 5m)",
+    reason: "1h: it outlives 1 pause between 5 minutes and an hour (210,000 uncached tokens with 1h, 250,000 with 5m)",
   });
   assert.deepEqual(decideTtl({ ...parent, gapsMs: [MINUTE, 4 * MINUTE] }).ttl, "5m");
   assert.deepEqual(decideTtl({ ...parent, gapsMs: [] }).cost, { "5m": 125_000, "1h": 200_000 });
@@ -234,7 +232,7 @@ test("1h does not pay off if the entry is lost anyway, is not sold, or is a chil
     ttl: "5m",
     cost: { "5m": 625_000, "1h": 810_000 },
     reason:
-      "5m: 1 pause between 5 minutes and an hour cost less than 1h writes (810,000 base-input tokens with 1h, 625,000 with 5m)",
+      "5m: 1 pause between 5 minutes and an hour cost less than 1h writes (810,000 uncached tokens with 1h, 625,000 with 5m)",
   });
   assert.equal(decideTtl({ ...parent, owner: "child", gapsMs: [20 * MINUTE] }).ttl, "5m");
   assert.ok(facts);
@@ -265,14 +263,14 @@ test("for other providers the lifetimes that they sell are compared", () => {
     ttl: "12h",
     cost: { "30m": 250_000, "12h": 210_000 },
     reason:
-      "12h: it outlives 1 pause between 30 minutes and 12 hours (210,000 base-input tokens with 12h, 250,000 with 30m)",
+      "12h: it outlives 1 pause between 30 minutes and 12 hours (210,000 uncached tokens with 12h, 250,000 with 30m)",
   });
   const three = { ...sold, prices: { ...sold.prices, write: { "30m": 2.5, "1h": 3, "12h": 4 } } };
   assert.deepEqual(decideTtl({ owner: "parent", tokens: 100_000, facts: three, gapsMs: [2 * 60 * MINUTE] }), {
     ttl: "12h",
     cost: { "30m": 250_000, "1h": 300_000, "12h": 210_000 },
     reason:
-      "12h: it outlives 1 pause between 30 minutes and 12 hours (210,000 base-input tokens with 12h, 250,000 with 30m)",
+      "12h: it outlives 1 pause between 30 minutes and 12 hours (210,000 uncached tokens with 12h, 250,000 with 30m)",
   });
 });
 

@@ -61,12 +61,12 @@ test("the decision states the cost and the number of reads it takes", () => {
   const five = decideStored({ tokens: 46_000, heldMs: QUARTER, reads: 6, facts: flash });
   assert.deepEqual(
     [five.store, five.reason],
-    [true, "stored: with 6 reads 81,267 base-input tokens against 276,000; it takes 2 reads to be worth it"],
+    [true, "stored: with 6 reads 81,267 uncached tokens against 276,000; it takes 2 reads to be worth it"],
   );
   const once = decideStored({ tokens: 46_000, heldMs: QUARTER, reads: 1, facts: flash });
   assert.deepEqual(
     [once.store, once.reason],
-    [false, "not stored: with 1 read 58,267 base-input tokens against 46,000, and it takes 2 reads to be worth it"],
+    [false, "not stored: with 1 read 58,267 uncached tokens against 46,000, and it takes 2 reads to be worth it"],
   );
   const reason = (question: Partial<Parameters<typeof decideStored>[0]>) =>
     decideStored({ tokens: 46_000, heldMs: QUARTER, reads: 6, facts: flash, ...question }).reason;

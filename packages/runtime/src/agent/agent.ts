@@ -144,7 +144,7 @@ export class Agent implements AsyncDisposable {
     return true;
   }
 
-  /** Continues where an earlier life of the agent stopped: calls in flight are answered, then these blocks follow. */
+  /** Continues where an earlier run of the agent stopped: calls in flight are answered, then these blocks follow. */
   async resumeWith(words: readonly Block[], signal: AbortSignal): Promise<void> {
     const { line } = this.#parts;
     const results = await this.#answerOpenCalls(signal);

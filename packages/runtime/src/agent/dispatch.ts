@@ -89,7 +89,7 @@ type Ready = {
 
 type BatchOptions = {
   readonly signal: AbortSignal;
-  /** Results that an earlier life of the session has recorded; those calls are not run again. */
+  /** Results that an earlier run of the session has recorded; those calls are not run again. */
   readonly known?: ReadonlyMap<string, ToolResultBlock>;
   /** The caller enters the results at once and then calls `entered`. So a single call that only read needs no journal entry
    *  beside its message. */

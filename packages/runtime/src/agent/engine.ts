@@ -104,7 +104,7 @@ export type NamedEngine = {
 export type EnginesOptions = {
   /** The session's own. */
   readonly engine: Engine;
-  /** Engines that tasks of an earlier life may have been started with. */
+  /** Engines that tasks of an earlier run may have been started with. */
   readonly engines?: readonly Engine[] | undefined;
   /** Tokens that fit into the window of the session's own model. Default: the engine's, else the model's. */
   readonly window?: number | undefined;

@@ -233,7 +233,7 @@ type Answering = {
   /** The cost of earlier answers to it that broke off. */
   readonly broken?: Took;
   readonly message?: Message;
-  /** Results for calls of the message that may not run. They enter with it, so that no later life of the session runs them. */
+  /** Results for calls of the message that may not run. They enter with it, so that no later run of the session runs them. */
   readonly refused: readonly ToolResultBlock[];
   readonly usd?: number;
   readonly ms: number;

@@ -12,7 +12,7 @@ import type { Lineage } from "./lineage.ts";
 
 type Known = ReadonlyMap<string, ToolResultBlock>;
 
-/** Calls that an earlier life of the session left without a result, and the results that are known. */
+/** Calls that an earlier run of the session left without a result, and the results that are known. */
 export type LeftOpen = { readonly calls: readonly ToolUseBlock[]; readonly known: Known };
 
 export type AnswerCalls = (calls: readonly ToolUseBlock[], known: Known) => Promise<readonly ToolResultBlock[]>;

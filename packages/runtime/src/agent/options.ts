@@ -95,7 +95,7 @@ export type AgentParts = {
   readonly bounds?: WorkBounds;
   /** What runs beside it now, for a summary. */
   readonly tasks?: () => readonly OpenTask[];
-  /** What an earlier life of it has left. */
+  /** What an earlier run of the agent has left. */
   readonly replayed?: Replayed | undefined;
   /** What its journal holds of its state; for a resumed fork, with what its parent had read. */
   readonly state: ReadonlyMap<string, Json>;

@@ -280,7 +280,7 @@ export class Runs {
         table.step(plan.task, step, { notify: running.notifies });
       } else this.#options.spent(result);
     } catch (error) {
-      // The row still says that it runs, so the next life of the session reports it as interrupted. Nothing is lost.
+      // The row still says that it runs, so the next run of the session reports it as interrupted. Nothing is lost.
       emit({ type: "journal_troubled", problem: errorMessage(error) });
     }
     const { turns, usage, usd } = result;

@@ -70,7 +70,7 @@ export class ChildWorktrees {
     return this.#worktrees;
   }
 
-  /** Commits work that an earlier life of the session left in worktrees; it is reported with the task. */
+  /** Commits work that an earlier run of the session left in worktrees; it is reported with the task. */
   async repair(tasks: readonly Task[]): Promise<void> {
     if (!tasks.some(({ plan }) => parsePlan(plan)?.isolation !== undefined)) return;
     try {

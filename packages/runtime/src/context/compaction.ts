@@ -149,11 +149,11 @@ type RewriteFigures = Pick<RewriteInput, "before" | "after"> & {
 const describeRewrite = ({ before, after, now, perTurn, turns }: RewriteFigures): string => {
   const sizes = `${formatNumber(before)} tokens become ${formatNumber(after)}`;
   if (turns === undefined)
-    return `${sizes}: a rewrite costs ${formatNumber(now)} base-input tokens and saves nothing later`;
+    return `${sizes}: a rewrite costs ${formatNumber(now)} uncached tokens and saves nothing later`;
   if (now <= 0)
-    return `${sizes}: cheaper from the first turn, by ${formatNumber(perTurn)} base-input tokens a turn after it`;
+    return `${sizes}: cheaper from the first turn, by ${formatNumber(perTurn)} uncached tokens a turn after it`;
   const repaid = turns === 1 ? "after 1 turn" : `after ${formatNumber(turns)} turns`;
-  return `${sizes}: costs ${formatNumber(now)} base-input tokens now, saves ${formatNumber(perTurn)} a turn, repaid ${repaid}`;
+  return `${sizes}: costs ${formatNumber(now)} uncached tokens now, saves ${formatNumber(perTurn)} a turn, repaid ${repaid}`;
 };
 
 /** What a conversation continues with after a compaction. */

@@ -1,6 +1,6 @@
 /** What do families have in common over the life of a session: their budgets, and the gates at which forks of the same
  *  bytes wait?
- *  All members of a family spend from one account, also when they are resumed later, and what an earlier life of the
+ *  All members of a family spend from one account, also when they are resumed later, and what an earlier run of the
  *  session spent counts. Forks of the same bytes pass the same gate for as long as their cache entry lives, so nobody
  *  writes what another is writing. What a family shares may never have been written before a crash: then the first to
  *  be sent marks its end, and all others, the parent's next request included, wait for it.
@@ -28,7 +28,7 @@ import type { SpendLimits, Spent, TailChoice } from "../ports.ts";
 import type { TaskTable } from "../tasks/index.ts";
 import { TRANSIT_MS } from "./family.ts";
 
-/** A family that an earlier life of the session left unsent. */
+/** A family that an earlier run of the session left unsent. */
 export type UnsentFamily = {
   /** What all members share. */
   readonly shared: FrozenPrefix;

@@ -213,7 +213,7 @@ const trimAdvice = ({ question, decision }: FamilyPlan): readonly string[] => {
   const would = (trimmed.launch === "at-once" ? trimmed.atOnce : trimmed.leaderFirst).units;
   if (would >= costs * ADVISE_BELOW) return [];
   return [
-    `without the turn in flight (inFlight: "trim") it would cost ${Math.round(would)} base-input tokens instead of ${Math.round(costs)}`,
+    `without the turn in flight (inFlight: "trim") it would cost ${Math.round(would)} uncached tokens instead of ${Math.round(costs)}`,
   ];
 };
 

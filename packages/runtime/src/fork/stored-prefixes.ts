@@ -132,7 +132,7 @@ export class StoredPrefixes {
     return undefined;
   }
 
-  /** Entries that an earlier life of the session left behind. */
+  /** Entries that an earlier run of the session left behind. */
   async takeOver(state: ReadonlyMap<string, Json>, account: Budget): Promise<void> {
     for (const [slot, value] of state) {
       const left = slot.startsWith(STORED_SLOT) ? leftIn(value) : undefined;

@@ -1,6 +1,6 @@
 /** Everything in a session that runs in the background, composed: tasks, forks, shells, kept cache entries, and
  *  requests from other processes to stop a task.
- *  Nothing here knows the conversation except through its line. What an earlier life of the session left running is
+ *  Nothing here knows the conversation except through its line. What an earlier run of the session left running is
  *  resumed or reported as interrupted before anything else happens.
  *  Elsewhere: the main line (open.ts), the parts (../tasks, ../fork, ../children). */
 
@@ -60,7 +60,7 @@ export type Background = {
   readonly keepAlive: KeepAlive | undefined;
   readonly isolated: ChildWorktrees;
   readonly shells: Pick<ShellsOptions, "onStart" | "onEnd" | "onEndShown" | "clock">;
-  /** What an earlier life of the session left running. */
+  /** What an earlier run of the session left running. */
   readonly takeOver: (now: number) => Promise<void>;
 };
 
@@ -267,7 +267,7 @@ const shellRows = ({ table, inbox, options, requests }: ShellRows): Background["
       try {
         table.step(id, { type: "ended", end, at: clock.now(), result }, { notify: !seen && by === "itself" });
       } catch {
-        // The journal is closed or full: the next life of the session reports it as interrupted.
+        // The journal is closed or full: the next run of the session reports it as interrupted.
       }
     },
     onEndShown: (id: string) => inbox.dismiss(id),

@@ -26,7 +26,7 @@ export type ForkingOptions = TailChoice & {
   /** If calls wait for their agents: after this time they stop waiting; 0: never. Default: PREFORK_AUTO_BACKGROUND_MS, then
    *  `forks.autoBackgroundMs` of the settings, else never. */
   readonly autoBackgroundMs?: number;
-  /** What to do with tasks that an earlier life of the session left running. Default: report them as interrupted. */
+  /** What to do with tasks that an earlier run of the session left running. Default: report them as interrupted. */
   readonly interrupted?: "report" | "resume";
 };
 

@@ -33,7 +33,7 @@ export type SessionLimits = SpendLimits & Omit<TurnLimits, "deadline"> & { reado
 
 export type SessionOptions = {
   readonly engine: Engine;
-  /** Engines that tasks of an earlier life may have been started with, where the session has moved since. Default: none. */
+  /** Engines that tasks of an earlier run may have been started with, where the session has moved since. Default: none. */
   readonly engines?: readonly Engine[];
   readonly model?: string; // default: the engine's
   readonly cwd?: string; // default: the process's

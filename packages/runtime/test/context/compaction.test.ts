@@ -128,8 +128,7 @@ test("a compaction reports what it costs and when it pays for itself", () => {
     now: 16_000 + 15_000 + 25_000 - 16_000,
     perTurn: 16_000 - 2_000,
     turns: 3,
-    reason:
-      "160,000 tokens become 20,000: costs 40,000 base-input tokens now, saves 14,000 a turn, repaid after 3 turns",
+    reason: "160,000 tokens become 20,000: costs 40,000 uncached tokens now, saves 14,000 a turn, repaid after 3 turns",
   });
 });
 
@@ -141,7 +140,7 @@ test("a cold prefix is written again either way, and clearing without a summary 
     now: 25_000 - 200_000,
     perTurn: 14_000,
     turns: 0,
-    reason: "160,000 tokens become 20,000: cheaper from the first turn, by 14,000 base-input tokens a turn after it",
+    reason: "160,000 tokens become 20,000: cheaper from the first turn, by 14,000 uncached tokens a turn after it",
   });
 });
 
@@ -158,6 +157,6 @@ test("a rewrite that makes nothing shorter never pays for itself", () => {
   assert.deepEqual(rewriteEconomics({ before: 20_000, after: 20_000 }), {
     now: 25_000 - 2_000,
     perTurn: 0,
-    reason: "20,000 tokens become 20,000: a rewrite costs 23,000 base-input tokens and saves nothing later",
+    reason: "20,000 tokens become 20,000: a rewrite costs 23,000 uncached tokens and saves nothing later",
   });
 });

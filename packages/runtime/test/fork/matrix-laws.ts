@@ -262,7 +262,7 @@ const brokenBill = (cell: Cell, seen: SeenFamily): readonly string[] => {
   // A request without a bill makes the sum no number, and then nothing holds.
   const bills = [...seen.firsts, seen.parentNext].map(({ row }) => row.billed.inputUnits ?? Number.NaN);
   const paid = bills.reduce((sum, units) => sum + units, 0);
-  return paid <= cheapest() * MOST ? [] : [`paid ${paid} base-input tokens, and ${cheapest()} would do`];
+  return paid <= cheapest() * MOST ? [] : [`paid ${paid} uncached tokens, and ${cheapest()} would do`];
 };
 
 const trimOf = (plans: readonly LaunchPlan[]): LaunchPlan | undefined =>

@@ -38,7 +38,7 @@ export type FanOut = {
   readonly service?: Service | undefined;
 };
 
-/** Input cost in base-input tokens, and in dollars if the model has prices. */
+/** Input cost in uncached tokens, and in dollars if the model has prices. */
 export type Bill = { readonly units: number; readonly money?: number };
 
 export type Sender = "leader" | "follower" | "child" | "prime" | "parent";
@@ -216,7 +216,7 @@ export const decideLaunch = (question: LaunchQuestion): LaunchDecision => {
   const least = comparableCost(leaderFirst);
   // The last decimals are binary noise; without rounding, "exactly 1 %" could fall on either side.
   const extra = least === 0 ? 0 : Math.round((comparableCost(atOnce) / least - 1) * 1e9) / 1e9;
-  const figures = `${formatFigure(atOnce.units)} base-input tokens against ${formatFigure(leaderFirst.units)}`;
+  const figures = `${formatFigure(atOnce.units)} uncached tokens against ${formatFigure(leaderFirst.units)}`;
 
   const decided = (launch: Launch, reason: string): LaunchDecision => ({
     launch,

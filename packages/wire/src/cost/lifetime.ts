@@ -20,7 +20,7 @@ export type HeldEntry = {
  *  prompts unasked. */
 export const entryLifetimeMs = (ttl: Ttl, facts: ModelFacts | undefined): number => facts?.keptMs ?? LIFETIME_MS[ttl];
 
-/** In base-input tokens: the cost of one keep-alive, the loss it prevents, and how many keep-alives that loss pays
+/** In uncached tokens: the cost of one keep-alive, the loss it prevents, and how many keep-alives that loss pays
  *  for. */
 export type KeepAliveBudget = { readonly each: number; readonly loss: number; readonly requests: number };
 
@@ -57,7 +57,7 @@ export const decideKeepAlive = (question: KeepAliveQuestion): KeepAliveDecision 
   if (ageMs >= lifetimeMs) return stop("no keep-alive: the entry has expired, so it would be the re-write itself");
 
   const { each, loss, requests } = keepAliveBudget(question);
-  const sum = `${formatFigure(sent)} sent at ${formatFigure(each)} base-input tokens each`;
+  const sum = `${formatFigure(sent)} sent at ${formatFigure(each)} uncached tokens each`;
   if (sent >= requests)
     return stop(`no more keep-alives: ${sum}, and one more would pass a re-write (${formatFigure(loss)})`);
 
@@ -81,7 +81,7 @@ export type TtlQuestion = {
 export type TtlDecision = {
   readonly ttl: Ttl;
   readonly reason: string;
-  /** Base-input tokens to write the entry and use it after each gap, for every lifetime that is sold. */
+  /** Uncached tokens to write the entry and use it after each gap, for every lifetime that is sold. */
   readonly cost: Readonly<Partial<Record<Ttl, number>>>;
 };
 
@@ -117,7 +117,7 @@ export const decideTtl = (question: TtlQuestion): TtlDecision => {
   if (next === undefined) return decided(shortest, `${facts?.id ?? "it"} sells no longer lifetime with a known price`);
   const best = longer.reduce<Ttl>((found, ttl) => (costOf(ttl) < costOf(found) ? ttl : found), shortest);
   const other = best === shortest ? next : best;
-  const figures = `${formatFigure(costOf(other))} base-input tokens with ${other}, ${formatFigure(costOf(shortest))} with ${shortest}`;
+  const figures = `${formatFigure(costOf(other))} uncached tokens with ${other}, ${formatFigure(costOf(shortest))} with ${shortest}`;
   const rescued = gapsMs.filter((gap) => gap >= LIFETIME_MS[shortest] && gap < LIFETIME_MS[other]).length;
   if (rescued === 0) return decided(shortest, `no pause that only ${other} would outlive (${figures})`);
   const pauses = `${rescued === 1 ? "1 pause" : `${rescued} pauses`} between ${WORDS[shortest]} and ${WORDS[other]}`;

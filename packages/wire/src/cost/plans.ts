@@ -276,7 +276,7 @@ export const breakEven = (question: BreakEvenQuestion): BreakEven => {
     kind: "until",
     turns,
     reason:
-      `${carried}: the fork saves ${formatFigure(Math.round(spared))} base-input tokens ${start} ` +
+      `${carried}: the fork saves ${formatFigure(Math.round(spared))} uncached tokens ${start} ` +
       `and pays ${formatFigure(Math.round(perTurn))} more each turn`,
   };
 };

@@ -1,4 +1,4 @@
-/** What a request's usage costs, in dollars and in base-input tokens.
+/** What a request's usage costs, in dollars and in uncached tokens.
  *  Invariant: the parts of a cost sum to its total, and a price tier is chosen by the whole prompt, for the whole
  *  request. If a price is unknown the answer is `undefined`, never a guess; callers then show tokens only.
  *  Elsewhere: the figures (models.ts), what a family of forks costs (fan-out.ts, plans.ts). */
@@ -139,7 +139,7 @@ export const multipliersOf = (facts: ModelFacts | undefined, prompt = 0): Multip
 export const writeMultiplier = (multipliers: Multipliers, ttl: Ttl): number =>
   multipliers.write[ttl] ?? Math.max(1, ...Object.values(multipliers.write));
 
-/** The cost of a request's prompt in base-input tokens, with cache reads and writes at their multipliers. Output is not
+/** The cost of a request's prompt in uncached tokens, with cache reads and writes at their multipliers. Output is not
  *  included. */
 export const inputUnits = (usage: Usage, facts: ModelFacts | undefined): number => {
   const multipliers = multipliersOf(facts, promptTokens(usage));

@@ -81,7 +81,7 @@ export const decideStored = (question: StoredQuestion): StoredDecision => {
   if (facts && tokens < facts.minimumPrefix)
     return no(`${formatFigure(tokens)} tokens are below the minimum of ${formatFigure(facts.minimumPrefix)}`);
   if (breakEven === undefined) return no("all of it would be read without an entry too");
-  const figures = `${formatFigure(bills.total.units)} base-input tokens against ${formatFigure(bills.unstored.units)}`;
+  const figures = `${formatFigure(bills.total.units)} uncached tokens against ${formatFigure(bills.unstored.units)}`;
   const needed = `it takes ${describeReads(breakEven)} to be worth it`;
   if (reads < breakEven) return no(`with ${describeReads(reads)} ${figures}, and ${needed}`);
   return { store: true, reason: `stored: with ${describeReads(reads)} ${figures}; ${needed}`, bills, breakEven };

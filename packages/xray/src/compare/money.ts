@@ -1,6 +1,6 @@
 /** What did it cost to pay again for what could have been read?
  *  Invariant: the difference between two bills of the same request; without a known price there is no money, and
- *  base-input tokens are counted with the usual multipliers.
+ *  uncached tokens are counted with the usual multipliers.
  *  Elsewhere: how many tokens (verdict.ts), prices (@prefork/wire). */
 
 import { costOf, inputUnits, promptTokens, type Service, type Ttl, type Usage } from "@prefork/wire";
@@ -13,7 +13,7 @@ import type { SentFacts } from "./sent.ts";
 
 export type XrayLoss = {
   readonly tokens: number;
-  /** In base-input tokens. */
+  /** In uncached tokens. */
   readonly units: number;
   /** Absent if the model has no known price. */
   readonly usd?: number;

@@ -18,7 +18,7 @@ export type ProxySpend = {
   readonly readShare: number | null;
   /** Cache writes divided by the writes that were necessary; null if nothing was written. */
   readonly rewriteFactor: number | null;
-  /** The cost of the prompts in base-input tokens. */
+  /** The cost of the prompts in uncached tokens. */
   readonly units: number;
   /** Absent if no model has a price; `unpriced` requests are not included. */
   readonly usd?: number;
