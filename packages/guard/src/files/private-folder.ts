@@ -138,7 +138,7 @@ export const ownershipProblem = (path: string, stats: Stats): string | undefined
 export const tamperingRisk = async (path: string): Promise<string | undefined> => {
   if (process.getuid === undefined) return undefined; // this system has no such owners and modes
   try {
-    await stat(path); // a missing file needs no check, whoever could create it
+    await stat(path); // a missing file needs no check, no matter who could create it
     return await riskOnPath(resolve(path));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

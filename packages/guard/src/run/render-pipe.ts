@@ -135,7 +135,7 @@ type Expanded = {
   readonly words: readonly string[];
   /** The program that stands in for the one of the plan. */
   readonly stands?: string;
-  /** Of its environment, beside what all programs get. */
+  /** Its own environment variables, in addition to those of all programs. */
   readonly variables?: Readonly<Record<string, string>>;
 };
 

@@ -149,7 +149,7 @@ const lookAtFed = async ({ names, inner: [program, ...words], place }: FedNames,
       .filter(({ searchText: sought }) => (sought === true) === isSought)
       .flatMap(({ text }) => each.map((name) => text.replaceAll(place ?? "", () => name)));
   const [files, looked] = [place === undefined ? each : put(false), put(true)];
-  // A name that begins with a dash would be an option to whoever gets it.
+  // A name that begins with a dash would be an option to the program that gets it.
   const odd = [...files, ...looked].find((word) => word.startsWith("-") || TAKEN_OTHERWISE[inner]?.test(word));
   if (odd !== undefined)
     return { files, problem: `${inner} would mistake ${odd} for an option; list names with ./ before them` };

@@ -45,7 +45,7 @@ const entriesOf = (folder: string, most: number): readonly Dirent[] => {
   try {
     return listFolder(folder, most);
   } catch {
-    return []; // whoever cannot list it cannot walk it either
+    return []; // a program that cannot list it cannot walk it either
   }
 };
 

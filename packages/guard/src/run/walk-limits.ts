@@ -152,7 +152,7 @@ const findTests = ({ found, starts, isWhole }: LeftOut): readonly string[] => [
       .flatMap(({ word, path: start }) => {
         const shown = `${word.endsWith("/") ? word : `${word}/`}${relative(start, path)}`;
         const itself = ["!", "-path", literal(shown)];
-        // Handed over by itself, a folder would be walked by whoever gets it.
+        // If a folder itself were an argument, the program that gets it would walk it.
         return kind === "folder" ? [...itself, "!", "-path", `${literal(shown)}/*`] : itself;
       }),
   ),

@@ -84,7 +84,7 @@ export class AgentGuard {
     this.#mode = mode;
   }
 
-  /** From now on, what this rule matches runs without a question. An invalid rule is a bug of whoever suggested it. */
+  /** From now on, what this rule matches runs without a question. An invalid rule is a bug in the code that suggested it. */
   allow(rule: string): void {
     this.#allow(rule, "your answer");
   }

@@ -86,7 +86,7 @@ export type LocalHostOptions = {
   readonly worktrees: ChildWorktrees;
   /** By task. Whoever starts a child puts it here, and opening the child takes it. */
   readonly origins: Map<string, ChildOrigin>;
-  /** Reports what happens in the session, before whoever caused it continues. */
+  /** Reports what happens in the session, before the code that caused it continues. */
   readonly follow: (follower: (event: RuntimeEvent) => void) => Disposable;
 };
 

@@ -1,4 +1,4 @@
-/** One task that runs, as whoever started it sees it.
+/** One running task, as its caller sees it.
  *  Its signal comes from above and never goes there. Time that it waits for a person does not count. Whoever looks on may
  *  leave, and it continues.
  *  Elsewhere: all of them together (runs.ts), what runs (child.ts). */
@@ -101,7 +101,7 @@ export class Running {
   onAbortInQueue(leave: () => void): void {
     this.#leave = leave;
     if (this.signal.aborted)
-      queueMicrotask(leave); // whoever starts it looks for it first
+      queueMicrotask(leave); // the caller looks for it first
     else this.signal.addEventListener("abort", leave, { once: true });
   }
 

@@ -29,7 +29,7 @@ export type RunsOptions = {
   readonly spent: (result: TaskResult) => void;
   /** Called when the first one begins and when the last one has ended. */
   readonly busy?: (isBusy: boolean) => void;
-  /** Aborting this ends all, whoever started them. */
+  /** Aborting this ends all runs, no matter what started them. */
   readonly lasting?: AbortSignal;
 };
 
@@ -273,7 +273,7 @@ export class Runs {
     const { table, clock, emit } = this.#options;
     const { plan } = running;
     const { end, result } = outcome;
-    this.#all.delete(running.id); // it is too late to look away now: whoever waits gets the outcome
+    this.#all.delete(running.id); // it is too late to move it to the background: the waiting caller gets the outcome
     try {
       if (!plan.skipTranscript) {
         const step = { type: "ended", end, at: clock.now(), result } as const;

@@ -244,7 +244,7 @@ export const handBackText = (paths: readonly string[]): string =>
  *  before it. */
 
 export type Folders = {
-  /** The folder of whoever started it. */
+  /** The folder of the agent that started it. */
   readonly from: string;
   /** Its own folder. */
   readonly to: string;

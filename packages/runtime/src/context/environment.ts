@@ -58,7 +58,7 @@ export const localDate = (ms: number, timeZone?: string): string => {
   return `${parts.get("year")?.padStart(4, "0")}-${parts.get("month")}-${parts.get("day")}`;
 };
 
-/** What a mode means to whoever works under it. */
+/** What a mode means to the agent that works under it. */
 export const MODE_DESCRIPTIONS: Readonly<Record<Mode, string>> = {
   default: "reading is free; anything that changes something is asked about first",
   "accept-edits": "files of the workspace may be changed; other changes are asked about first",

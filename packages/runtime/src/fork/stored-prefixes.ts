@@ -40,7 +40,7 @@ export type StoredPrefixesOptions = {
 /** A family that is about to start. */
 export type StoreRequest = {
   readonly family: string;
-  /** Of its members, with their own words: two are enough to tell what all share. Asked for only where it pays. */
+  /** Complete prompts of its members: two are enough to find the shared prefix. Called only if storing pays off. */
   readonly lines: () => readonly FrozenPrefix[];
   readonly tokens: number;
   /** Requests that will name it. */
@@ -306,7 +306,7 @@ export class StoredPrefixes {
     if (!entry) return;
     const { name, tokens } = entry;
     const { model, segments, hash } = plan;
-    const holds = { segments, hash }; // for whoever explains what a request should have read
+    const holds = { segments, hash }; // to explain later what a request should have read
     this.#options.journal.append({
       kind: "state",
       slot: STORED_SLOT + name,

@@ -16,7 +16,7 @@ export type Expectation = {
   readonly foreseen?: string;
   /** Why the provider may have read all of it without reporting so, if it may. */
   readonly unreported?: string;
-  /** What they share may be gone for whoever is sent later than this. */
+  /** The shared entry may have expired for a member that is sent later than this. */
   readonly until?: number;
   /** Until then the provider is still building the parent's entry. Default: it is there at once. */
   readonly settledAt?: number;

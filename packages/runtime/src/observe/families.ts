@@ -9,7 +9,7 @@ import { type CacheEntries, cachedTokens, factsOf } from "./entries.ts";
 import { isParentsNext, type SentRequest } from "./requests.ts";
 
 export type FamilyRole = {
-  /** The chain hash of what all members share. */
+  /** The chain hash of the prefix that all members share. */
   readonly family: string;
   readonly role: "leader" | "follower" | "at-once";
 };

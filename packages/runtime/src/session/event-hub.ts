@@ -124,7 +124,7 @@ export class EventHub {
     for (const follower of this.#followers) follower(event);
   }
 
-  /** Calls the follower for each event before whoever caused it continues. */
+  /** Calls the follower for each event before the code that caused it continues. */
   follow(follower: (event: RuntimeEvent) => void): Disposable {
     this.#followers.add(follower);
     return { [Symbol.dispose]: () => void this.#followers.delete(follower) };
@@ -201,7 +201,7 @@ export class Exchange implements AsyncIterable<RuntimeEvent> {
     this.#events = events;
     this.#result = result;
     this.#abort = abort;
-    // Nobody may be waiting for it; whoever asks later still gets the rejection.
+    // There may be no waiter yet; a caller that asks later still gets the rejection.
     // A defect has no last event, so it is thrown to the reader too.
     result.finally(() => events.end(result)).catch(() => {});
   }

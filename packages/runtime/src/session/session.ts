@@ -276,7 +276,7 @@ export class Session implements AsyncDisposable {
     { signal, stop, done, limits, tasks = "wait" }: Exchanging,
   ): Promise<ExchangeResult> {
     const { options, hub, journal, host } = this.#parts;
-    await Promise.resolve(); // so that whoever prompts can listen first
+    await Promise.resolve(); // so that the caller can listen first
     hub.stopBuffering();
     const bounds = { ...options.limits, ...limits };
     const { ms } = bounds;

@@ -1,4 +1,4 @@
-/** How do children's questions reach whoever answers for the session, and when has a child been denied too often?
+/** How do children's questions reach the session's approver, and when has a child been denied too often?
  *  Invariant: questions are asked one at a time, in the order they came. Each is answered once, even if several answers
  *  arrive at once. An answer belongs to its question; if that no longer waits, the answer changes nothing. A waiting
  *  question holds no timer and no connection.

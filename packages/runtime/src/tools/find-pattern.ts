@@ -157,7 +157,7 @@ export class PatternFinder implements AsyncDisposable {
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: MAX_WORKER_MEGABYTES },
     });
-    worker.on("error", () => undefined); // reported by whoever waits for an answer
+    worker.on("error", () => undefined); // reported by the code that waits for an answer
     const answered = once(worker, "message", { signal: this.#signal });
     const [answer] = (await answered.catch(async (error: unknown) => {
       await worker.terminate();

@@ -53,7 +53,7 @@ export type ShellsOptions = {
   /** Called for every shell that runs, before it is visible. If this throws, the shell is stopped and does not count
    *  as started. */
   readonly onStart?: (shell: ShellStarted) => void;
-  /** Called once for each shell that started, whoever ended it. Must not throw. */
+  /** Called once for each shell that started, however it ended. Must not throw. */
   readonly onEnd?: (shell: ShellEnded) => void;
   /** Called when an end that was not `seen` is first shown, by reading or stopping. Must not throw. */
   readonly onEndShown?: (id: string) => void;
