@@ -76,7 +76,7 @@ const soaks: Readonly<Record<string, Soak>> = {
     const result = propertiesSoak(fileURLToPath(new URL("..", import.meta.url)));
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
-  /** A thousand forks one after another, with and without journals, and the resources that they leave behind. */
+  /** A thousand forks one after another, kept and not kept as tasks, and the resources that they leave behind. */
   forks: async () => {
     const { allForksSoak } = await import(at("packages/runtime/test/fork/forks-soak.ts"));
     const results: readonly { readonly broken: readonly string[] }[] = await allForksSoak();

@@ -9,7 +9,7 @@ const HANDED_OVER = "PREFORK_KEYS_FD";
 /** More would not fit into the pipe before anyone reads from it. */
 const MAX_BYTES = 32_768;
 
-/** These commands start no other program, so nothing could read our environment. */
+/** These commands run no code that somebody else wrote, so nothing there could read our environment. */
 const STARTS_NOTHING = ["help", "--help", "-h", "cost", "sessions", "explain", "ps", "demo", "xray", "sim", "trust"];
 
 /** Every variable that looks like a key: all of them are restored after the restart. */

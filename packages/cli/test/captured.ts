@@ -1,4 +1,4 @@
-/** An Io that remembers what a command wrote. */
+/** An Io that records what a command wrote. */
 
 import type { Io } from "../src/io.ts";
 

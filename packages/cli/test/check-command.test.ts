@@ -1,4 +1,4 @@
-/** `prefork check-command` answers as its document says; every example there is run here. */
+/** `prefork check-command` answers as its documentation says; every example there runs here. */
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -46,7 +46,7 @@ const rowsUnder = (...heading: readonly string[]): readonly (readonly string[])[
   return lines.slice(at + 2, end).map(cellsOf);
 };
 
-/** All that stands in code marks, without them. */
+/** The texts inside backticks. */
 const codesIn = (cell = ""): readonly string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
 
 test("each refused command of the document gets its verdict and its reason", async () => {
@@ -61,7 +61,7 @@ test("each refused command of the document gets its verdict and its reason", asy
 test("each form of the document is read", async () => {
   for (const [form, example] of rowsUnder("form", "example")) {
     const [command = ""] = codesIn(example);
-    // The one example that goes on in the next line.
+    // The one example that continues on the next line.
     const text = command.endsWith("\\") ? `${command}\n -l # all\npwd` : command;
     assert.equal((await verdictOf(text)).verdict, "read-only", form);
   }
@@ -130,7 +130,7 @@ test("the lines of the document are what the command prints", async () => {
   for (const { line, printed } of examples) assert.deepEqual(await run(askedBy(line)), [printed], line);
 });
 
-/** The words of an example as the shell that it is shown in would give them. */
+/** The arguments of an example, as the shell would pass them. */
 const askedBy = (line: string): Asked => {
   const shown = /^\$ (?:echo (.*) \| )?prefork check-command ?(.*)$/.exec(line);
   const wordsOf = (text = ""): readonly string[] =>
@@ -270,7 +270,7 @@ test(
   },
 );
 
-/** The processes that were started with this word. */
+/** The processes that were started with this argument. */
 const readersOf = (word: string): readonly string[] =>
   readdirSync("/proc").filter((pid) => {
     try {

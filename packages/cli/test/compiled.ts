@@ -1,6 +1,6 @@
-/** What every process that a test starts needs of our own environment, however clean the rest is: where sources stand
- *  compiled, and that it does without bubblewrap. Without the first each start of the command line compiles all of them
- *  again, which takes most of its time. */
+/** The variables that every process of a test needs, however clean its environment is: the folder of compiled sources,
+ *  and that bubblewrap is hidden. Without the first, each start of the command line compiles all sources again, which
+ *  takes most of its time. */
 
 import { hidingBwrap } from "./optional.ts";
 

@@ -187,7 +187,7 @@ test("with automatic caching no plan needs a marker, and storing by name is list
   assert.deepEqual(await titles("gemini-3.8-flash"), [...unasked, ...trimmed, "stored by name"]);
   assert.deepEqual(await titles("gemini-3.5-flash"), [...unasked, ...trimmed]);
   const printed = await runCost(`${THREE} --model gemini-3.8-flash`);
-  // Created once as input, held for ten minutes, read by three forks and their parent, each fork with its own words.
+  // Created once as input, stored for ten minutes, read by three forks and their parent; each fork adds its own text.
   const children = Math.round(100_700 * (1 + 0.5 / 0.75 / 6 + 3 * 0.1) + 3 * 100);
   assert.match(printed, new RegExp(`stored by name +now +${formatTokens(children)} +10,070 +`));
   assert.match(
@@ -264,7 +264,7 @@ test("a price file changes known models in part and adds new ones whole", async 
       "option '--ttl 1h': house has no price for writing to a 1h cache",
     );
 
-    // A provider without a write fee, and one that sells another lifetime only.
+    // A provider without a write fee, and one that only offers another lifetime.
     await writeFile(
       path,
       JSON.stringify({

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { run } from "../src/main.ts";
 import { captured } from "./captured.ts";
 
-/** The parts of `demo --json` that the promises are about. */
+/** The parts of `demo --json` that the promises cover. */
 type Row = {
   readonly label: string;
   readonly inheritable: number;
@@ -30,8 +30,8 @@ const demo = async (argv: readonly string[]): Promise<Demo> => {
 const WRITE = 1.25;
 const READ = 0.1;
 
-/** The least a family can be billed for these blocks, over both ways to launch it, by hand: w 1.25, r 0.1, D plain
- *  because each child answers once, the parent's note marked because its conversation goes on. */
+/** The lowest possible bill for a family with these blocks, over both ways to launch it, calculated by hand: write 1.25,
+ *  read 0.1, D uncached because each child answers once, the parent's note cached because its conversation continues. */
 const cheapest = ({ prefix, tail, children, parentNext }: Demo, cold: boolean, trim: boolean): number => {
   const own = children.reduce((sum, { plain }) => sum + plain, 0);
   const note = parentNext.promptTokens - prefix - tail;

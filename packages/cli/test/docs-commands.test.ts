@@ -1,4 +1,4 @@
-/** Every shell command of the documentation runs as it is written, in a small repository that has what they name.
+/** Every shell command in the documentation runs as written, in a small repository that contains what they name.
  *  A comment before a block says what it needs instead: a model (then a simulator answers), or that it is not run. */
 
 import assert from "node:assert/strict";
@@ -58,7 +58,7 @@ const FILES: Readonly<Record<string, string>> = {
   "usage.json": JSON.stringify([{ input_tokens: 20 }, { input_tokens: 20 }]),
 };
 
-/** A repository, and a home with `prefork` on its path. */
+/** A repository, and a home folder with `prefork` on the PATH. */
 const openPlace = () => {
   const folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-docs-"));
   const [cwd, home, bin] = ["repository", "home", "bin"].map((name) => join(folder.path, name)) as [

@@ -93,7 +93,7 @@ test("the state folder is looked at and left alone", async () => {
   });
 });
 
-/** What doctor says of settings, key, model and working folder, and how it ends. */
+/** What doctor reports about settings, key, model and working folder, and its exit code. */
 const setup = async (env: Readonly<Record<string, string>>, flags: readonly string[] = []) => {
   const io = captured({ env });
   const code = await run(["doctor", "--json", ...flags], io);

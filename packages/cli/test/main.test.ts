@@ -9,7 +9,7 @@ const ran = async (...argv: readonly string[]) => {
   return { code, out: io.text(), err: io.errors() };
 };
 
-/** The commands that a help text lists, in its order. */
+/** The commands that a help text lists, in order. */
 const listed = (help: string): readonly string[] =>
   [...help.matchAll(/^ {2}([a-z][a-z-]*)\b/gm)].map(([, name = ""]) => name);
 

@@ -17,10 +17,10 @@ import { captured } from "./captured.ts";
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 
-/** A script outside the repository names what it imports by its address. */
+/** A script outside the repository imports our modules by URL. */
 const simulatorUrl = import.meta.resolve("@prefork/simulator");
 
-/** `prefork sim` as a process of its own, until the test is over. */
+/** `prefork sim` in its own process, until the test is over. */
 const serve = async (...argv: readonly string[]): Promise<AsyncDisposable & { url: string; child: ChildProcess }> => {
   const child = spawn(process.execPath, [...process.execArgv, main, "sim", "--port", "0", ...argv], {
     stdio: ["ignore", "pipe", "ignore"],
@@ -107,7 +107,7 @@ type Row = {
 const ledgerOf = async (url: string): Promise<readonly Row[]> =>
   ((await (await fetch(`${url}/_sim/ledger`)).json()) as { rows: readonly Row[] }).rows;
 
-/** One script for every wire: it calls a tool, and then repeats what the tool said. */
+/** One script for every wire: it calls a tool, and then repeats the tool's result. */
 const weather = `import { callTools, say, think, toolResults } from "@prefork/simulator";
 export const script = (request) => {
   const [result] = toolResults(request);

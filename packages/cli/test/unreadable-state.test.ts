@@ -26,7 +26,7 @@ const openPlace = () => {
   return { path: folder.path, sessions, prefork, [Symbol.dispose]: () => rmSync(folder.path, { recursive: true }) };
 };
 
-/** The superuser may read everything, so its right to do so is laid down meanwhile. */
+/** The superuser can read everything, so the test drops that privilege meanwhile. */
 const withoutAccess = async <T>(folder: string, act: () => Promise<T>): Promise<T> => {
   const isSuperuser = process.getuid?.() === 0;
   chmodSync(folder, isSuperuser ? 0o700 : 0o000);
@@ -57,7 +57,7 @@ const LOOKING: readonly (readonly string[])[] = [
 
 test("a state folder that may not be entered fails every command that looks there", async () => {
   using place = openPlace();
-  await Promise.all(LOOKING.map((argv) => place.prefork(...argv))); // loads what is loaded late, as the user we are
+  await Promise.all(LOOKING.map((argv) => place.prefork(...argv))); // loads late modules while we can still read them
   const ends = await withoutAccess(join(place.path, "prefork"), async () => {
     const all: unknown[] = [];
     for (const argv of LOOKING) all.push([argv, await place.prefork(...argv)]);
@@ -73,7 +73,7 @@ test("a state folder that may not be entered fails every command that looks ther
 test("a folder that may not be opened is not called missing", async () => {
   using place = openPlace();
   const commands = [["-p", "go on"], ["worktrees"], ["merge", "--preview", "x"]];
-  for (const argv of commands) await place.prefork(...argv, "--cwd", `${place.path}/missing`); // loads what is loaded late
+  for (const argv of commands) await place.prefork(...argv, "--cwd", `${place.path}/missing`); // loads late modules
   const ends = await withoutAccess(join(place.path, "prefork"), async () => {
     const all: unknown[] = [];
     for (const argv of commands) all.push(await place.prefork(...argv, "--cwd", place.sessions));

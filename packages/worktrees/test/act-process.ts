@@ -1,5 +1,5 @@
-/** Does one thing with the worktrees of a ground when the file `go` comes, beside other processes, and prints what came
- *  of it.
+/** Performs one action on a ground's worktrees once the file `go` exists, in parallel with other processes, and prints
+ *  the result.
  *  Arguments: the folder of the ground, what to do, the tasks. */
 
 import { existsSync } from "node:fs";

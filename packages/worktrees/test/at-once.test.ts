@@ -1,4 +1,4 @@
-/** Many worktrees made in the same moment: git reads those of others while they are being made, and must not give up. */
+/** Many worktrees created at the same moment: git reads the others while they are being created, and must not fail. */
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

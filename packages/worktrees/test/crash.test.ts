@@ -5,11 +5,11 @@ import { brokenBy, live, reference } from "./crash.ts";
 import { openGround, photographFiles } from "./ground.ts";
 import { prepareLife } from "./life.ts";
 
-/** All of them are in the long form: npm run soak -- worktrees. */
+/** The long form covers all steps: npm run soak -- worktrees. */
 const STRIDE = 41;
 const MOMENTS = 2;
 
-/** The life that nothing interrupts. */
+/** The uninterrupted life. */
 const wanted = await reference();
 
 test("a process that is killed at a step leaves nothing half done once the next one has looked", async () => {

@@ -1,4 +1,4 @@
-/** A life that is cut off, and what must hold when somebody looks again.
+/** A task's life that is interrupted, and what must hold afterwards.
  *  Elsewhere: the life (life.ts), how often (crash.test.ts, worktrees-soak.ts). */
 
 import assert from "node:assert/strict";
@@ -31,7 +31,7 @@ const isThere = (group: number): boolean => {
   }
 };
 
-/** Ends when the process and every git that it started have ended. */
+/** Resolves when the process and every git that it started have exited. */
 export const live = async (ground: Ground, cut: Cut): Promise<Lived> => {
   const begun = performance.now();
   const step = "atStep" in cut ? cut.atStep : 0;
@@ -67,7 +67,7 @@ export type Reference = {
   readonly merged: Tree;
 };
 
-/** The same life, uncut. */
+/** The same life, uninterrupted. */
 export const reference = async (): Promise<Reference> => {
   using ground = openGround();
   prepareLife(ground);
@@ -80,7 +80,7 @@ export const reference = async (): Promise<Reference> => {
   return { steps: JSON.parse(out) as string[], ms, start, own: photographFiles(ground.path), merged };
 };
 
-/** What does not hold after this cut; empty where all does. */
+/** Returns the laws that fail after this interruption; empty if all hold. */
 export const brokenBy = async (cut: Cut, wanted: Reference): Promise<readonly string[]> => {
   using ground = openGround();
   prepareLife(ground);
@@ -91,7 +91,7 @@ export const brokenBy = async (cut: Cut, wanted: Reference): Promise<readonly st
   try {
     if (signal !== "SIGKILL") {
       assert.equal(complaint, "");
-      return []; // it came to its end before
+      return []; // it finished before the interruption
     }
     await assertSurvives({ ground, before, phases, wanted });
     return [];
@@ -107,7 +107,7 @@ type Survival = {
   readonly wanted: Reference;
 };
 
-/** Which of the whole states the checkout is in; there is nothing between. */
+/** The complete state that the checkout is in; there must be nothing in between. */
 const stateOf = (files: Tree, { start, own, merged }: Reference): "start" | "own" | "merged" | "between" => {
   if (isDeepStrictEqual(files, start)) return "start";
   if (isDeepStrictEqual(files, own)) return "own";
@@ -142,7 +142,7 @@ const assertSurvives = async ({ ground, before, phases, wanted }: Survival): Pro
     await begin(life);
   } else if (phases.includes("edited")) assert.deepEqual((await worktrees.work("t")).files, EDITED, "work is lost");
   else {
-    // Nobody had worked in it: it is forgotten, and begun anew.
+    // Nobody had worked in it: its record is removed and it is created again.
     assert.deepEqual(await worktrees.prune({ forced: ["t"] }), [{ task: "t", kind: "removed" }]);
     await begin(life);
   }

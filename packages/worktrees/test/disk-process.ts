@@ -1,6 +1,6 @@
-/** Runs on a small file system of its own (the folder for temporary files), and fills it before each try, leaving a
- *  little more free each time until the try succeeds. Prints how often it failed, and how; any law that does not hold is
- *  an error.
+/** Runs on its own small file system (the folder for temporary files) and fills it before each try, leaving a little
+ *  more space each time until the try succeeds. Prints how often it failed, and how; a law that does not hold is an
+ *  error.
  *  Argument: how many pages more each time. */
 
 import assert from "node:assert/strict";
@@ -37,9 +37,9 @@ type Trial = { readonly failures: number; readonly reasons: Readonly<Record<stri
 type Trying = {
   readonly ground: Ground;
   readonly work: () => Promise<unknown>;
-  /** Of everything that must be as it was. */
+  /** A snapshot of everything that must stay unchanged. */
   readonly look: () => unknown;
-  /** It may also have been done, and only not be noted. */
+  /** The work may also be done and just not recorded. */
   readonly isDone?: () => boolean;
 };
 

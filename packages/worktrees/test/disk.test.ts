@@ -7,7 +7,7 @@ import { scratch } from "@prefork/testing/scratch";
 
 const PROCESS = fileURLToPath(new URL("disk-process.ts", import.meta.url));
 
-/** A file system of its own, which only the processes in it see. */
+/** A separate file system, which only the processes in it can see. */
 const MOUNT = 'mount -t tmpfs -o size=24m tmpfs "$1" && shift && exec "$@"';
 
 test("a disk that is full at any step leaves the checkout and the copy as they were", (context) => {

@@ -68,9 +68,9 @@ test("a tree that was made past git, with names that lead out of it, is not merg
 
 type Escape = {
   readonly name: string;
-  /** What the task has done with its copy when it ends. */
+  /** What the task has done to its worktree when it ends. */
   readonly flee: (facts: { readonly copy: Files; readonly ground: Ground; readonly records: string }) => void;
-  /** What is known of the work all the same. */
+  /** What is still known about the work. */
   readonly files: readonly string[];
 };
 
@@ -193,11 +193,11 @@ for (const { name, flee, files } of escapes)
 type Wandering = {
   readonly name: string;
   readonly wander: (copy: Files) => void;
-  /** The files that its work comes to. */
+  /** The files that its work consists of. */
   readonly files: readonly string[];
-  /** How many commits no merge brings back: then it is not pruned unasked. */
+  /** The number of commits that no merge would recover: then it is not pruned without asking. */
   readonly behind: number;
-  /** Branches that are its own doing. */
+  /** Branches that the task created. */
   readonly branches?: readonly string[];
 };
 

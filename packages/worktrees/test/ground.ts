@@ -1,6 +1,6 @@
-/** A repository of its own for one test, worktrees on it, and a photograph of everything in it that is the user's.
- *  Invariant: the photograph starts no git that could write or run a filter; git of the test knows no settings of the
- *  machine. */
+/** A repository for one test, worktrees on it, and a snapshot of everything in it that belongs to the user.
+ *  Invariant: taking the snapshot starts no git that could write or run a filter; the test's git ignores the machine's
+ *  settings. */
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -25,7 +25,7 @@ import type { CreatedWorktree } from "../src/internal.ts";
 export type Files = {
   readonly path: string;
   readonly git: (...words: readonly string[]) => string;
-  /** Writes a file and the folders above it. Names are bytes, one a character, where they are no text. */
+  /** Writes a file and the folders above it. A name that is not valid text is given as bytes, one per character. */
   readonly put: (name: string | Buffer, content: string | Buffer, mode?: number) => void;
   readonly link: (name: string, target: string) => void;
   readonly drop: (name: string | Buffer) => void;
@@ -71,12 +71,12 @@ export type Ground = Disposable &
     readonly state: string;
     readonly open: (options?: Partial<WorktreesOptions>) => Promise<Worktrees>;
     readonly copy: (created: CreatedWorktree) => Files;
-    /** A file that a program of the repository would make, were it run. */
+    /** A file that a program of the repository would create if it ran. */
     readonly canary: string;
     readonly touch: string;
   };
 
-/** `kind`: words for git init. */
+/** `kind`: arguments for git init. */
 export const openGround = (...kind: readonly string[]): Ground => {
   const place = scratchInMemory();
   const [path, home, state, canary] = ["repo", "home", "state", "canary"].map((name) => place.at(name)) as [
@@ -98,7 +98,7 @@ export const openGround = (...kind: readonly string[]): Ground => {
   };
 };
 
-/** Files that most tests begin with, committed. */
+/** The committed files that most tests start with. */
 export const commitUsual = ({ put, git }: Files): void => {
   put("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
   put("b", "b\n");
@@ -109,7 +109,7 @@ export const commitUsual = ({ put, git }: Files): void => {
   git("commit", "-qm", "one");
 };
 
-/** What a name stands for: content by its hash. */
+/** The entry behind a name, with its content as a hash. */
 export type Tree = Readonly<Record<string, string>>;
 
 const hashOf = (content: Buffer): string => createHash("sha256").update(content).digest("hex").slice(0, 16);
@@ -141,11 +141,11 @@ export type Photograph = {
   readonly files: Tree;
   readonly index: string;
   readonly head: string;
-  /** Outside ours. */
+  /** Refs except our own. */
   readonly refs: readonly string[];
   readonly logs: Tree;
   readonly config: string;
-  /** Names in the folder of git: a lock or a stage that stays would show. */
+  /** Names in git's folder: a lock or a stage left behind would show up. */
   readonly gitFolder: readonly string[];
 };
 
@@ -153,7 +153,7 @@ const contentOf = (path: string): string => (existsSync(path) ? hashOf(readFileS
 
 const isOurRef = (ref: string): boolean => /refs\/(?:heads\/)?prefork\//.test(ref);
 
-/** The folder of git and the common one of a checkout: they stay where they are. */
+/** The git folder and the common folder of a checkout: they never move. */
 const gitFolders = new Map<string, readonly string[]>();
 
 const gitFoldersOf = ({ path, git }: Files): readonly string[] => {
@@ -164,7 +164,7 @@ const gitFoldersOf = ({ path, git }: Files): readonly string[] => {
   return found;
 };
 
-/** All of a checkout and of its repository that is the user's. */
+/** Everything in a checkout and its repository that belongs to the user. */
 export const photograph = (files: Files): Photograph => {
   const { path } = files;
   const [gitDir = "", common = ""] = gitFoldersOf(files);
@@ -187,7 +187,7 @@ export const photograph = (files: Files): Photograph => {
   };
 };
 
-/** Files that git holds or would add, with what counts for it: content, executable or not, target. */
+/** Files that git tracks or would add, with what matters to git: content, executable bit, link target. */
 export const heldFiles = ({ path, git }: Files): Tree => {
   const all = photographFiles(path);
   const names = git("-c", "core.quotePath=false", "ls-files", "-z", "-co", "--exclude-standard");

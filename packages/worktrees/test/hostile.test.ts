@@ -17,7 +17,7 @@ const HOOKS = [
   "fsmonitor-watchman",
 ];
 
-/** Attributes for all files, committed, with the programs behind them set only then: as after a clone. */
+/** Committed attributes for all files; their programs are configured only afterwards, as after a clone. */
 const withAttributes =
   (attributes: string, settings: (ground: Ground) => Readonly<Record<string, string>>) =>
   (ground: Ground): void => {
@@ -80,7 +80,7 @@ const states: readonly State[] = [
     prepare: (ground) => {
       mkdirSync(ground.at("hooks"));
       for (const hook of HOOKS) ground.put(`.git/hooks/${hook}`, `#!/bin/sh\n${ground.touch}\n`, 0o755);
-      ground.git("config", "core.hooksPath", "/dev/null"); // for the git of the test
+      ground.git("config", "core.hooksPath", "/dev/null"); // for the test's git
       ground.put("a.txt", "changed\n");
       ground.git("config", "--unset", "core.hooksPath");
     },
@@ -160,7 +160,7 @@ for (const name of ["evil", "évil"])
     assert.equal(existsSync(canary), false);
   });
 
-/** Each holds in a copy and nowhere else. */
+/** Each setting applies in a worktree and nowhere else. */
 const CONDITIONS: readonly string[] = ["gitdir:**/worktrees/**", "gitdir/i:**/WORKTREES/**", "onbranch:prefork/**"];
 
 for (const condition of CONDITIONS)
@@ -193,7 +193,7 @@ test("hooks that settings name are switched off by name, for gits that know such
   assert.deepEqual(disabledPrograms(settings), { "hook.a.b.enabled": "false", "hook.e\u2028.enabled": "false" });
 });
 
-/** What a task may do to the settings of the repository while it works. */
+/** What a task might do to the repository's settings while it works. */
 const settingsOfTasks: readonly (readonly [string, (copy: Files, touch: string) => void])[] = [
   ["in the repository", ({ git }, touch) => git("config", "filter.evil.clean", `${touch} cat`)],
   [

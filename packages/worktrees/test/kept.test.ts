@@ -1,4 +1,4 @@
-/** What a user does between a merge and its undo, and what a task leaves beside its commits, is not lost. */
+/** What a user does between a merge and its undo, and what a task leaves outside its commits, is not lost. */
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";

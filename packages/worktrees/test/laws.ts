@@ -1,5 +1,5 @@
 /** What holds in every state of a checkout: the whole life of one task, with the checkout compared after each step.
- *  Elsewhere: the states (cases of the tests beside). */
+ *  Elsewhere: the states (cases of the neighbouring tests). */
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -9,9 +9,9 @@ import { commitUsual, type Files, type Ground, heldFiles, openGround, type Photo
 
 export type State = {
   readonly name: string;
-  /** Words for git init. */
+  /** Arguments for git init. */
   readonly init?: readonly string[];
-  /** What is done on top of the usual files. */
+  /** What is added to the usual files. */
   readonly prepare: (ground: Ground) => void;
   readonly withoutUsual?: true;
   /** Where the task is started from; default: the repository. */
@@ -20,11 +20,11 @@ export type State = {
   readonly copyIgnored?: readonly string[];
   /** What the task does; default: a change, a new file, a removal and a new mode. */
   readonly edit?: (copy: Files, created: CreatedWorktree) => void;
-  /** The copy holds something else than the checkout, and this says what. */
+  /** What the worktree contains, if it differs from the checkout. */
   readonly copyHolds?: (copy: Files, checkout: Files) => void;
-  /** The checkout after the merge, where it is not simply as the copy. */
+  /** The checkout after the merge, if it differs from the worktree. */
   readonly mergedHolds?: (checkout: Files, copy: Files) => void;
-  /** What the user's own git would do: then the trap springs, or it would show nothing. */
+  /** A command for the user's own git that triggers the trap; without it the test would prove nothing. */
   readonly spring?: readonly string[];
   readonly also?: (facts: {
     readonly ground: Ground;
@@ -49,12 +49,12 @@ const assertSprings = ({ git, canary }: Ground, words: readonly string[]): void 
   try {
     git(...words);
   } catch {
-    // a filter that says nothing fails
+    // a filter without output fails
   }
   assert.equal(existsSync(canary), true, "the trap would have sprung");
 };
 
-/** Create, edit, finish, merge, undo; and, where the whole is asked for, merge again, prune, and undo without the copy. */
+/** Create, edit, finish, merge, undo; and, for the full life, merge again, prune, and undo without the worktree. */
 export const assertLife = async (state: State, isWhole = true): Promise<void> => {
   using ground = openGround(...(state.init ?? []));
   if (!state.withoutUsual) commitUsual(ground);

@@ -1,5 +1,5 @@
-/** Lives the life of life.ts in a repository, and ends itself hard at one of its steps.
- *  Arguments: the folder of the ground, the step to end at (0: none). Prints the number of steps. */
+/** Runs the life of life.ts in a repository, and kills itself at one of its steps.
+ *  Arguments: the folder of the ground, the step to stop at (0: none). Prints the number of steps. */
 
 import { join } from "node:path";
 import { Worktrees } from "../src/index.ts";

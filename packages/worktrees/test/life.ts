@@ -1,12 +1,12 @@
-/** One task's whole life, told step by step, so that it can be cut off anywhere and gone on with.
- *  Elsewhere: the process that lives it (life-process.ts), what must hold after a cut (crash.ts). */
+/** One task's whole life, step by step, so that it can be interrupted anywhere and resumed.
+ *  Elsewhere: the process that runs it (life-process.ts), what must hold after an interruption (crash.ts). */
 
 import { appendFileSync, chmodSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Worktrees } from "../src/index.ts";
 import { commitUsual, type Files, filesIn, type Ground } from "./ground.ts";
 
-/** What was done, in this order; each is noted when it is done. */
+/** The steps in order; each is recorded when it is done. */
 export type Phase = "opened" | "created" | "edited" | "finished" | "own" | "merged" | "undone" | "again" | "pruned";
 
 export const prepareLife = (ground: Ground): void => {
@@ -33,7 +33,7 @@ export const editCopy = ({ put, drop, path }: Files): void => {
   chmodSync(join(path, "b"), 0o755);
 };
 
-/** In the order in which git tells them. */
+/** In git's order. */
 export const EDITED = ["a.txt", "b", "d/e/f", "flat", "flat/file", "made/by/task", "private"];
 
 export const editCheckout = ({ put }: Files): void => {

@@ -1,4 +1,4 @@
-/** Random edits on both sides of a fork, and what must hold of their merge.
+/** Random edits on both sides of a fork, and what must hold for their merge.
  *  Elsewhere: how often (merge.test.ts, worktrees-soak.ts). */
 
 import assert from "node:assert/strict";
@@ -32,7 +32,7 @@ const edits = fc.array(
 );
 
 export type Case = {
-  /** Changes that are not committed when the task branches off. */
+  /** Uncommitted changes when the task branches off. */
   readonly loose: readonly Edit[];
   readonly own: readonly Edit[];
   readonly task: readonly Edit[];
@@ -86,7 +86,7 @@ const apply = ({ path: top }: Files, edit: Edit): void => {
   }
 };
 
-/** Git of the test, with an index of its own. */
+/** The test's git, with its own index. */
 const gitWith = (files: Files, index: string, words: readonly string[]): string =>
   execFileSync("git", ["-c", "merge.renames=true", "-c", "merge.directoryRenames=false", ...words], {
     cwd: files.path,
@@ -94,7 +94,7 @@ const gitWith = (files: Files, index: string, words: readonly string[]): string 
     env: { ...process.env, GIT_INDEX_FILE: index, GIT_CONFIG_GLOBAL: "/dev/null" },
   }).trim();
 
-/** What stands in a checkout, as a tree. */
+/** The content of a checkout, as a tree. */
 const treeIn = (ground: Ground, files: Files): string => {
   const index = ground.at("index-of-the-test");
   rmSync(index, { force: true });
@@ -102,7 +102,7 @@ const treeIn = (ground: Ground, files: Files): string => {
   return gitWith(files, index, ["write-tree"]);
 };
 
-/** Paths with mode and blob. Where a name holds that of a commit, which is not the same for us, it is left out. */
+/** Paths with mode and blob. A commit id inside a name is removed, because our commits have other ids. */
 const entriesOf = ({ git }: Files, tree: string): ReadonlyMap<string, string> =>
   new Map(
     git("ls-tree", "-r", "-z", tree)
@@ -119,7 +119,7 @@ type Expected = { readonly tree: string; readonly conflicted: ReadonlySet<string
 const commit = ({ git }: Files, tree: string, ...parent: readonly string[]): string =>
   git("commit-tree", tree, ...parent.flatMap((id) => ["-p", id]), "-m", "m").trim();
 
-/** By git alone. */
+/** The same merge with git alone. */
 const expectedOf = (files: Files, trees: { base: string; mine: string; theirs: string }): Expected => {
   const base = commit(files, trees.base);
   const words = ["-c", "merge.renames=true", "-c", "merge.directoryRenames=false", "merge-tree", "--write-tree", "-z"];
@@ -134,7 +134,7 @@ const expectedOf = (files: Files, trees: { base: string; mine: string; theirs: s
 
 const textOf = (entry: string | undefined): string | undefined => /^100\d{3} blob ([0-9a-f]+)$/.exec(entry ?? "")?.[1];
 
-/** `git merge-file` of one path; undefined where it has no answer. */
+/** `git merge-file` of one path; undefined if it has no answer. */
 const mergedFile = (
   ground: Ground,
   ids: readonly (string | undefined)[],
@@ -170,7 +170,7 @@ export const assertMerge = async ({
   const theirs = treeIn(ground, copy);
   await worktrees.finish("t", { message: "m\n", end: "reported" });
   for (const edit of own) apply(ground, edit);
-  if (!(await worktrees.table()).worktrees.get("t")?.files) return undefined; // it was empty, and is gone
+  if (!(await worktrees.table()).worktrees.get("t")?.files) return undefined; // it was empty and was removed
   const trees = { base: snapshot.tree, mine: treeIn(ground, ground), theirs };
   const expected = expectedOf(ground, trees);
   const before = photograph(ground);
@@ -226,7 +226,7 @@ const assertResult = (ground: Ground, { trees, expected, onConflict }: Result): 
   }
 };
 
-/** Every content that any side had hangs on a ref, or stands among the files. */
+/** Every content that any side had is reachable from a ref, or is among the files. */
 const assertKept = (ground: Ground, trees: readonly string[]): void => {
   const reachable = new Set(
     ground

@@ -2,7 +2,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { assertMerge, cases } from "./merge-laws.ts";
 
-/** More of them are in the long form: npm run soak -- worktrees. */
+/** The long form runs more of them: npm run soak -- worktrees. */
 const RUNS = 8;
 
 test("whatever both sides did, a merge is git's own, and undo restores exactly", async () => {

@@ -12,7 +12,7 @@ import { commitUsual, type Ground, heldFiles, openGround, photograph } from "./g
 
 const PROCESS = fileURLToPath(new URL("act-process.ts", import.meta.url));
 
-/** Each in a process of its own, all at the same moment. */
+/** Each in its own process, all at the same moment. */
 const together = async (ground: Ground, acts: readonly (readonly string[])[]): Promise<readonly unknown[]> => {
   const running = acts.map((words) => {
     const child = spawn(process.execPath, [...process.execArgv, PROCESS, ground.at(), ...words], {

@@ -42,7 +42,7 @@ test("a preview tells what would happen and changes nothing", async () => {
   assert.deepEqual((await worktrees.table()).points, []);
 });
 
-/** Everything that a preview could leave something in: the files, all of git, and our records. */
+/** Everything that a preview could change: the files, git's folder, and our records. */
 const everything = ({ path, state }: Ground): readonly unknown[] => [
   photographFiles(path),
   photographFiles(join(path, ".git")),

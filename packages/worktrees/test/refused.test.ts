@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { WorktreeError } from "../src/index.ts";
 import { commitUsual, type Files, filesIn, type Ground, openGround, photograph } from "./ground.ts";
 
-/** Two branches that cannot be merged: on `main` now. */
+/** Two branches that cannot be merged; `main` is checked out. */
 const diverge = ({ git, put }: Files): void => {
   git("checkout", "-qb", "other");
   put("b", "other\n");
@@ -168,7 +168,7 @@ test("a repository whose folders lead elsewhere, or would keep us waiting, is no
   const worktrees = await ground.open();
   const created = await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
   ground.copy(created).put("new", "n\n");
-  // A name of ours that stands for a branch is replaced, and the branch stays.
+  // If one of our ref names points to a branch, the name is replaced and the branch stays.
   const tip = ground.git("rev-parse", "main").trim();
   mkdirSync(git("refs/prefork/tip"), { recursive: true });
   writeFileSync(git("refs/prefork/tip/t"), "ref: refs/heads/main\n");

@@ -202,7 +202,7 @@ const states: readonly State[] = [
   },
 ];
 
-/** Merging again and pruning is the same in every state: some show it. */
+/** Merging again and pruning work the same in every state, so only some states test it. */
 const WHOLE = 4;
 
 for (const [at, state] of states.entries())

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { heldFiles } from "./ground.ts";
 import { assertLife, type State, usualEdit } from "./laws.ts";
 
-/** A name that is no text in UTF-8. */
+/** A name that is not valid UTF-8. */
 const NO_TEXT = Buffer.from("caf\xe9 \xff", "latin1");
 
 const states: readonly State[] = [
@@ -270,7 +270,7 @@ const states: readonly State[] = [
   },
 ];
 
-/** Merging again and pruning is the same in every state: some show it. */
+/** Merging again and pruning work the same in every state, so only some states test it. */
 const WHOLE = 4;
 
 for (const [at, state] of states.entries())

@@ -1,4 +1,4 @@
-/** The long form of the tests of worktrees: a life cut off at every step and at many moments, and many merges.
+/** The long form of the worktree tests: a life interrupted at every step and at many moments, and many merges.
  *  Elsewhere: what must hold (crash.ts, merge-laws.ts). */
 
 import fc from "fast-check";

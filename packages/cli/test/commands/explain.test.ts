@@ -1,4 +1,4 @@
-/** `prefork explain`: the rows are those of the provider, and a person can read them. */
+/** `prefork explain`: its rows match the provider's ledger and are readable. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { looked, openForking } from "./family.ts";
 
 const figure = (tokens: number): string => tokens.toLocaleString("en-US");
 
-/** The cells of the table of requests. */
+/** The cells of the request table. */
 const cellsIn = (out: string): readonly (readonly string[])[] => {
   const lines = out.split("\n");
   const from = lines.findIndex((line) => line.startsWith("────")) + 1;
@@ -80,7 +80,7 @@ test("the JSON sums to what the run itself reported, for the session and for one
   assert.deepEqual(one.tasks, [task]);
 });
 
-/** A session whose clock and whose provider's clock are moved together. */
+/** A session whose clock moves together with its provider's clock. */
 const pausing = async (ground: Ground): Promise<string> => {
   let now = Date.UTC(2026, 0, 1);
   await using session = await createSession({
@@ -107,7 +107,7 @@ test("a miss is shown with its cost, its reason, and how to avoid it", async () 
       ["main", "2", "6:00", "0", "0", "expired"],
     ],
   );
-  const lost = first.promptTokens * 2.3e-6; // written at $2.50 a million, and readable at $0.20
+  const lost = first.promptTokens * 2.3e-6; // written at $2.50 per million instead of read at $0.20
   const sentence = out.slice(out.indexOf("main turn 2 missed")).replace(/\s+/g, " ").trim();
   assert.equal(
     sentence,

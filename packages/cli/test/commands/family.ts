@@ -1,4 +1,4 @@
-/** A session with forks, made by `prefork -p` on the simulator: what the commands that look on are shown. */
+/** A session with forks, made by `prefork -p` on the simulator, for the commands that inspect sessions. */
 
 import assert from "node:assert/strict";
 import {
@@ -18,10 +18,10 @@ export const directiveIn = ({ body }: SimRequest): string | undefined =>
 const lastMessage = ({ body }: SimRequest): string =>
   JSON.stringify(Array.isArray(body.messages) ? body.messages.at(-1) : undefined);
 
-/** What terminals act on, in every text that a model can choose. */
+/** Terminal control characters, in every text that a model can choose. */
 export const HOSTILE = "\u001b[2J";
 
-/** The parent starts one fork a part; a fork reads its part's file and reports. */
+/** The parent starts one fork per part; a fork reads its part's file and reports. */
 export const forking =
   (parts: readonly string[]): SimScript =>
   (request) => {
@@ -55,7 +55,7 @@ export const LOOK: readonly string[] = [
   "Look at all.",
 ];
 
-/** Gives the session's id. */
+/** Returns the session's id. */
 export const looked = async (ground: Ground): Promise<string> => {
   const { code, out, err } = await ground.prefork(LOOK);
   assert.deepEqual([code, err], [0, ""]);

@@ -8,7 +8,7 @@ import { callTools, say, toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
 import { type Ground, openGround, type Ran } from "../print/ground.ts";
 
-/** A server of its own, as small as one can be: it has one tool, which says what it was given and what it knows. */
+/** A minimal server: its one tool returns its arguments and an environment variable. */
 const SERVER = `
 import { createInterface } from "node:readline";
 for await (const line of createInterface({ input: process.stdin })) {
@@ -27,7 +27,7 @@ const prefork = async ({ start }: Ground, argv: readonly string[], env: Record<s
   return { code, out, err };
 };
 
-/** The same in this process, which works elsewhere. */
+/** The same in this process, which has another working folder. */
 const here = ({ prefork: run }: Ground, argv: readonly string[], env: Record<string, string> = {}): Promise<Ran> =>
   run(argv, { env });
 

@@ -1,4 +1,4 @@
-/** `prefork merge`: work of forks comes into the checkout, one after another, with checks between, and goes again. */
+/** `prefork merge`: merges the work of forks into the checkout, one after another, with checks in between, and undoes it. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** `prefork proxy` as a process between the official SDK and `prefork sim`: what it prints, how it ends. */
+/** `prefork proxy` as a process between the official SDK and `prefork sim`: its output and its exit. */
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -29,7 +29,7 @@ type Running = AsyncDisposable & {
   readonly firstLine: string;
   readonly out: () => string;
   readonly err: () => string;
-  /** Interrupts it; gives its exit code. */
+  /** Interrupts it and returns its exit code. */
   readonly stop: () => Promise<number | null>;
 };
 
@@ -65,7 +65,7 @@ const start = async (program: readonly string[], ...argv: readonly string[]): Pr
 const sources = [...process.execArgv, main];
 const marker = { cache_control: { type: "ephemeral" as const } };
 
-/** Three turns, two forks of the last of them side by side, and a turn whose system text has another time in it. */
+/** Three turns, two forks of the last of them side by side, and a turn whose system text contains another time. */
 const work = async (url: string): Promise<void> => {
   const client = new Anthropic({ baseURL: url, apiKey: KEY, maxRetries: 0 });
   const user = (text: string, ...more: readonly string[]) => ({
@@ -119,7 +119,7 @@ Recorded: FILE (5 requests); prefork xray shows what differs.
 
 test("the SDK works through the proxy, the summary reports what happened, and Ctrl-C exits with 0", async () => {
   await using sim = await start(sources, "sim");
-  // The built program, where there is one: threads are found in another place there.
+  // The built program, if there is one: it loads its threads from another location.
   const program = existsSync(new URL("../../dist/main.js", import.meta.url)) ? [built] : sources;
   await using proxy = await start(program, "proxy", "--upstream", sim.firstLine, "--record", join(base, "kept"));
   const [, url = ""] = /^ANTHROPIC_BASE_URL=(http:\/\/127\.0\.0\.1:\d+)$/.exec(proxy.firstLine) ?? [];

@@ -1,4 +1,4 @@
-/** `prefork tasks stop` and `resume`: a task of another process ends there; one that has ended goes on from its journal. */
+/** `prefork tasks stop` and `resume`: stops a task in another process; resumes an ended task from its journal. */
 
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import type { JsonObject } from "@prefork/wire";
 import { type Ground, parsedLines, resultIn } from "../print/ground.ts";
 import { directiveIn, forking, LOOK, looked, openForking, PARTS } from "./family.ts";
 
-/** A tool server as small as one can be: it says what it was given. */
+/** A minimal tool server: it returns its arguments. */
 const SERVER = `
 import { createInterface } from "node:readline";
 for await (const line of createInterface({ input: process.stdin })) {
@@ -29,7 +29,7 @@ const tasksOf = async (ground: Ground): Promise<readonly JsonObject[]> =>
 const idOf = (rows: readonly JsonObject[], label: string): string =>
   String(rows.find((row) => row.label === label)?.id ?? "");
 
-/** One fork waits for ever after its first turn. */
+/** One fork waits forever after its first turn. */
 const stuck = (): ReturnType<typeof openForking> => {
   const script = forking(PARTS);
   return openForking((request) => {

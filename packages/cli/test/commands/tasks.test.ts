@@ -1,4 +1,4 @@
-/** `prefork ps` and `prefork tasks`: what runs, who runs it, and what came of it. */
+/** `prefork ps` and `prefork tasks`: which tasks run, in which process, and with which outcome. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,7 +7,7 @@ import type { JsonObject } from "@prefork/wire";
 import { parsedLines, resultIn, type Started } from "../print/ground.ts";
 import { directiveIn, forking, LOOK, looked, openForking, PARTS } from "./family.ts";
 
-/** Asks again until the answer is as wanted; the other process gives it, or ends and says why. */
+/** Polls until the answer is as expected; the other process provides it, or exits and says why. */
 const until = async <T>(ask: () => Promise<T>, { isThere, running }: Waiting<T>): Promise<T> => {
   const over: string[] = [];
   void running.ended.then(({ err }) => over.push(err));

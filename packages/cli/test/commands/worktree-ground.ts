@@ -20,10 +20,10 @@ export const EDITS: Edits = {
 
 const COPY = /git worktree of your own: ([^\\\n]+)/;
 
-/** The folder that a fork has been told of. */
+/** The worktree that a note in the fork's request names. */
 export const copyIn = ({ body }: SimRequest): string => COPY.exec(JSON.stringify(body.messages))?.[1] ?? "";
 
-/** Resolves what it is handed by writing this. */
+/** Resolves a conflict by writing this. */
 export const RESOLVED = "both\n";
 
 const lastWords = ({ body }: SimRequest): string =>
@@ -60,7 +60,7 @@ export type WorktreeGround = Ground & {
   readonly run: (argv: readonly string[], calling?: Parameters<Ground["prefork"]>[1]) => Promise<Ran>;
   /** By label. */
   readonly ids: () => Promise<Readonly<Record<string, string>>>;
-  /** What the checkout holds, as git tells it. */
+  /** The content of the checkout, as git reports it. */
   readonly status: () => string;
 };
 
@@ -91,7 +91,7 @@ export const openWorktreeGround = async (script: SimScript): Promise<WorktreeGro
   };
 };
 
-/** After its forks have done their work. */
+/** The repository after its forks have finished. */
 export const changed = async (edits: Edits = EDITS): Promise<WorktreeGround> => {
   const ground = await openWorktreeGround(isolating(edits));
   const { code } = await ground.prefork(CHANGE);

@@ -1,4 +1,4 @@
-/** `prefork worktrees`: what forks have left, what would become of it, and what is removed or repaired. */
+/** `prefork worktrees`: what forks left behind, what would happen to it, and what is removed or repaired. */
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** `prefork xray` on recorded bodies in files: what it shows, how it ends. */
+/** `prefork xray` on recorded bodies in files: its output and its exit codes. */
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -11,7 +11,7 @@ import { captured } from "../captured.ts";
 
 const marker = { cache_control: { type: "ephemeral" } };
 
-/** 1,500 tokens of system text with the date in it, and a prompt. */
+/** 1,500 tokens of system text that contains the date, and a prompt. */
 const request = (date: string, ...more: readonly object[]): object => ({
   model: "claude-sonnet-5",
   max_tokens: 64,

@@ -41,7 +41,7 @@ const QUESTIONS: readonly string[] = [
   ],
 ];
 
-/** Programs of well-known names that leave a trace. */
+/** Programs with well-known names that leave a trace when they run. */
 const shadow = (at: Place, folder: string): void => {
   const names = [
     "ls",

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { checkAndRun, git, type Place, place, repository } from "./place.ts";
 
-/** Names that are options, commands or text that a shell acts on, to whoever lets them. */
+/** Names that careless code would treat as options, commands or shell syntax. */
 const names = (trap: string): readonly string[] => [
   ...[
     "-o",
@@ -219,7 +219,7 @@ test("a command that never ends is ended, what it left running too, and a pipe i
     assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
     return runPlan(judged.plan, { cwd: at.path, ...limit });
   };
-  // Takes no room on the disk, and longer to read than anybody waits. Another run may look for its own at the same time.
+  // A sparse file: takes no disk space, and longer to read than anyone waits. Another run may search for its own at the same time.
   const endless = `endless-zeros-${process.pid}`;
   spawnSync("truncate", ["-s", "500G", at.at(endless)]);
   for (const text of [`sha256sum ${endless}`, `sha256sum ${endless} | head -1`]) {

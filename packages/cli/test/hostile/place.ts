@@ -1,6 +1,6 @@
-/** A throw-away place for one hostile surrounding: a program that leaves a trace when anybody starts it, and the real
+/** A temporary folder for one hostile environment: a program that leaves a trace when anything starts it, and the real
  *  command line to run commands there.
- *  Invariant: the program does nothing but leave its trace; what is started is the built-in check, never the text. */
+ *  Invariant: the program only leaves its trace; commands go through `check-command`, never directly to a shell. */
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -21,7 +21,7 @@ import { compiled } from "../compiled.ts";
 
 export type Place = Disposable & {
   readonly path: string;
-  /** An absolute program that leaves the trace. */
+  /** The absolute path of the program that leaves the trace. */
   readonly trap: string;
   readonly sprung: () => boolean;
   readonly reset: () => void;
@@ -63,14 +63,14 @@ export type Surrounding = { readonly cwd: string; readonly env?: Readonly<Record
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
-/** `prefork check-command --run` on these commands, as a process of its own. */
+/** `prefork check-command --run` on these commands, in its own process. */
 export const checkAndRun = (commands: readonly string[], surrounding: Surrounding): Promise<readonly Answer[]> =>
   checkAndRunEach(
     commands.map((cmd) => ({ cmd, cwd: surrounding.cwd })),
     surrounding,
   );
 
-/** The same, each command in a folder of its own. */
+/** The same, each command in its own folder. */
 export const checkAndRunEach = async (
   lines: readonly { readonly cmd: string; readonly cwd: string }[],
   { cwd, env = {} }: Surrounding,
@@ -93,7 +93,7 @@ export const checkAndRunEach = async (
 
 const AUTHOR = { GIT_AUTHOR_NAME: "A", GIT_AUTHOR_EMAIL: "a@b", GIT_COMMITTER_NAME: "A", GIT_COMMITTER_EMAIL: "a@b" };
 
-/** git as a test uses it to build repositories: without anybody's configuration but the repository's. */
+/** git as a test uses it to build repositories: with no configuration except the repository's. */
 export const git = (cwd: string, ...words: readonly string[]): string => {
   const env = {
     PATH: "/usr/bin:/bin",
@@ -111,7 +111,7 @@ export const git = (cwd: string, ...words: readonly string[]): string => {
   return done.stdout;
 };
 
-/** Two commits, one file changed since, one touched only, one unknown. */
+/** Two commits; then one file changed, one only touched, one untracked. */
 export const repository = (folder: string): string => {
   mkdirSync(folder, { recursive: true });
   git(folder, "init", "-q");
@@ -125,7 +125,7 @@ export const repository = (folder: string): string => {
   return folder;
 };
 
-/** After the configuration is hostile: a file changed since, one touched only, one unknown. */
+/** After the configuration became hostile: one file changed, one only touched, one untracked. */
 export const change = (folder: string): void => {
   writeFileSync(join(folder, "a.txt"), "changed\nsecond text\n");
   utimesSync(join(folder, "b.txt"), 1_000_000_000, 1_000_000_000);

@@ -6,10 +6,10 @@ import { after, describe, test } from "node:test";
 import { change, checkAndRun, git, place, repository } from "./place.ts";
 import { askTogether, HOSTILE, QUESTIONS, set } from "./repositories.ts";
 
-/** Each repository is asked every so manieth question, each beginning at another one: all are asked of some. */
+/** Each repository gets every n-th command, starting at a different one, so that every command runs in some repository. */
 const STRIDE = 6;
 
-/** All in one process, which takes most of its time to start. */
+/** All in one process, because starting a process takes most of the time. */
 describe("hostile repositories", () => {
   const asked = askTogether((hostile) =>
     QUESTIONS.filter((_, number) => number % STRIDE === HOSTILE.indexOf(hostile) % STRIDE),

@@ -1,5 +1,5 @@
-/** Repositories that would start a program of theirs when git is asked something, and what is asked of them.
- *  Elsewhere: some questions of each (repositories.test.ts), all of them (npm run soak -- repositories). */
+/** Repositories that would start their own program when git runs in them, and the git commands that are tried.
+ *  Elsewhere: some commands in each (repositories.test.ts), all of them (npm run soak -- repositories). */
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -7,7 +7,7 @@ import { appendFileSync, cpSync, mkdirSync, renameSync, symlinkSync, writeFileSy
 import { join } from "node:path";
 import { type Answer, change, checkAndRun, checkAndRunEach, git, type Place, place, repository } from "./place.ts";
 
-/** Everything an agent asks git all day. */
+/** The git commands that an agent uses all day. */
 export const QUESTIONS: readonly string[] = [
   ...[
     "git status",
@@ -48,18 +48,18 @@ export const QUESTIONS: readonly string[] = [
 
 export type Hostile = {
   readonly name: string;
-  /** Makes the repository hostile; what it returns is where commands are run. */
+  /** Makes the repository hostile; returns the folder in which commands run. */
   readonly make: (folder: string, at: Place) => string | undefined;
-  /** A question that springs the trap when git is run as it is: shows that the surrounding is what it claims to be. */
+  /** A command that triggers the trap with plain git: proves that the repository is really hostile. */
   readonly control?: readonly string[];
-  /** Every question is still answered, because nothing in it can start a program. */
+  /** Every command still works, because nothing in the repository can start a program. */
   readonly stays?: true;
 };
 
 export const set = (folder: string, key: string, value: string): void => void git(folder, "config", key, value);
 const attributes = (folder: string, line: string): void => writeFileSync(join(folder, ".gitattributes"), `${line}\n`);
 
-/** A commit with a signature, so that a question for it starts the program that checks it. */
+/** A signed commit: showing its signature starts the program that verifies it. */
 const sign = (folder: string): void => {
   const [head, ...rest] = git(folder, "cat-file", "-p", "HEAD").split("\n\n");
   const seal = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----";
@@ -296,7 +296,7 @@ export const HOSTILE: readonly Hostile[] = [
   },
 ];
 
-/** The same repository reached on other ways. */
+/** The same repository, reached in other ways. */
 const fromOutside = (folder: string): readonly string[] => [
   `git -C ${folder} status`,
   `cd ${folder} && git diff`,
@@ -305,7 +305,7 @@ const fromOutside = (folder: string): readonly string[] => [
 
 type Scene = { readonly at: Place; readonly folder: string; readonly cwd: string };
 
-/** The repository as it is described. */
+/** Builds the repository of this description. */
 const prepare = ({ name, make, control }: Hostile, template?: string): Scene => {
   const at = place();
   const folder = template === undefined ? repository(at.at("repo")) : at.at("repo");
@@ -326,7 +326,7 @@ type Asked = { readonly scene: Scene; readonly questions: readonly string[] };
 
 const commandsOf = ({ scene, questions }: Asked): readonly string[] => [...questions, ...fromOutside(scene.folder)];
 
-/** None of these questions has started a program of the repository. */
+/** Checks that none of these commands started a program of the repository. */
 const assertNothingStarted = ({ stays }: Hostile, asked: Asked, answers: readonly Answer[]): void => {
   assert.deepEqual(
     answers.map(({ cmd }) => cmd),
@@ -340,7 +340,7 @@ const assertNothingStarted = ({ stays }: Hostile, asked: Asked, answers: readonl
     );
 };
 
-/** Asks all of them in one process: a function for each repository that says whether it started nothing. */
+/** Runs all of them in one process. Returns a function per repository that checks that nothing was started. */
 export const askTogether = async (
   questionsFor: (hostile: Hostile) => readonly string[],
 ): Promise<Disposable & { readonly assertNothing: (hostile: Hostile) => void }> => {
@@ -368,7 +368,7 @@ export const askTogether = async (
   };
 };
 
-/** Every question to every repository, each in a process that is started there. */
+/** Every command in every repository, each in a process that is started there. */
 export const repositoriesSoak = async (): Promise<{ readonly asked: number; readonly broken: readonly string[] }> => {
   const broken: string[] = [];
   for (const hostile of HOSTILE) {

@@ -1,7 +1,7 @@
-/** A model that mends a failing test: runs the tests, reads the failure, looks for the function that it names, finds the
+/** A model that fixes a failing test: runs the tests, reads the failure, searches for the function that it names, finds the
  *  formula that gives what was expected, writes it, and runs the tests again.
- *  Invariant: it goes by what its calls returned; what it does after something went wrong, it does because of what the
- *  result says. */
+ *  Invariant: it uses only what its calls returned; when something went wrong, the result's text decides what it does
+ *  next. */
 
 import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { bash, call, linesShown, type Seen, type SeenCall, TESTS } from "./model.ts";
@@ -10,7 +10,7 @@ import { evaluate, type Formula, spelled } from "./repository.ts";
 export type Habits = {
   /** The command it tries first. Default: one that runs the tests. */
   readonly firstCommand?: string;
-  /** How it remembers a line that it has read. Default: as it is. */
+  /** How it remembers a line that it has read. Default: unchanged. */
   readonly remember?: (line: string) => string;
 };
 
@@ -23,7 +23,7 @@ const failureIn = (text: string): Failure | undefined => {
 
 const OPERATORS = ["+", "-", "*"] as const;
 
-/** The formula nearest to the one written that gives what the test expects. */
+/** The formula closest to the existing one that gives what the test expects. */
 const mended = (line: string, { a, b, expected }: Failure): string | undefined => {
   const [, first, factor, second] = /\(a ([+*-]) (\d+)\) ([+*-]) b;/.exec(line) ?? [];
   const all = OPERATORS.flatMap((one) =>
@@ -54,7 +54,7 @@ export const fixingModel =
         return editOf(last, failure, wasRefused ? (line) => line : remember);
       }
       default:
-        // An edit: whatever stood against it, the file as it is now decides.
+        // An edit failed: whatever the reason, the current content of the file decides.
         return last.isError
           ? call("Read", { file_path: last.input.file_path ?? "" }, `That did not work: ${last.text.split("\n")[0]}`)
           : callTools([bash(TESTS)], "Now the tests again.");

@@ -1,4 +1,4 @@
-/** Whole jobs with real tools in a real repository: what was asked is done, and every request read the one before it. */
+/** Whole jobs with real tools in a real repository: the task is done, and every request read the previous one from the cache. */
 
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { ALL_PASS, changedFiles, makeRepository, testsOf } from "./repository.ts
 const RUN_TESTS = ["--allow", "Bash(node --test:*)"];
 const EDITS = ["--permission-mode", "accept-edits"];
 
-/** Inside the epoch nothing was paid twice: each request read the whole of the one before it. */
+/** Within an epoch nothing was paid for twice: each request read all of the previous one from the cache. */
 const assertWarm = (simulator: Simulator): void => {
   const rows = simulator.ledger();
   assert.deepEqual(
@@ -23,7 +23,7 @@ const assertWarm = (simulator: Simulator): void => {
   );
 };
 
-/** The calls of the whole conversation, as the last request has them. */
+/** The calls of the whole conversation, taken from the last request. */
 const callsOf = (ground: Ground): Seen["calls"] => seenIn(ground.bodies().at(-1) ?? {}).calls;
 
 const outline = (ground: Ground): readonly string[] =>
@@ -60,7 +60,7 @@ test("a job that a limit stopped is finished by another process, which still kno
 
 // --- several files -----------------------------------------------------------------------------------------------------
 
-/** Finds every file with the name, reads them all, changes each line that has it, and looks whether any is left. */
+/** Finds every file with the name, reads them all, changes each line that contains it, and checks whether any is left. */
 const renamingModel = ({ prompt, folder, calls, last }: Seen): SimAnswer => {
   const [, old = "", next = ""] = /Rename (\w+) to (\w+)/.exec(prompt) ?? [];
   const word = new RegExp(`\\b${old}\\b`, "g");
@@ -107,7 +107,7 @@ test("a function is renamed in every file that uses it, and nothing that is only
   assertWarm(ground.simulator);
 });
 
-// --- what goes wrong on the way ----------------------------------------------------------------------------------------
+// --- failures along the way --------------------------------------------------------------------------------------------
 
 test("an edit that does not match is read up again and made right", async () => {
   const remember = (line: string): string => line.replace("export const", "const").replaceAll(" ", "  ");
@@ -141,7 +141,7 @@ test("a command that is denied names the missing rule, and a permitted one does 
 test("a file that somebody changes between reading and editing keeps both changes", async () => {
   const model = modelOf(fixingModel());
   const remark = "// Somebody else was here.\n";
-  /** Somebody else, at the moment in which the model has read the file and decides on its edit. */
+  /** Another person's edit, after the model has read the file and before its own edit. */
   const meanwhile: SimScript = (request) => {
     const { last, calls } = seenIn(request.body);
     const isFirst = calls.filter(({ name }) => name === "Read").length === 1;
@@ -160,7 +160,7 @@ test("a file that somebody changes between reading and editing keeps both change
   assertWarm(ground.simulator);
 });
 
-/** Waits for ever, and says what would help, the moment it starts. */
+/** Prints what would help as soon as it starts, then waits forever. */
 const REPORT = `import { existsSync, writeFileSync } from "node:fs";
 const isForced = process.argv.includes("--force");
 if (existsSync("report.lock") && !isForced) {
@@ -172,7 +172,7 @@ if (existsSync("report.lock") && !isForced) {
 }
 `;
 
-/** Tries the command it was told, for so long and no longer; if that is over, does what the command itself advised. */
+/** Runs the given command with a timeout; after a timeout, does what the command's output advised. */
 const patientModel = ({ prompt, folder, last }: Seen): SimAnswer => {
   const [, command = ""] = /Run `([^`]+)`/.exec(prompt) ?? [];
   if (last === undefined) return callTools([bash(command, { timeout: 4_000 })]);
@@ -193,7 +193,7 @@ test("a command that hangs is killed in time, its output is kept, and the job co
   const argv = ["-p", "--allow", `Bash(node ${name}:*)`, "--output-format", "events", prompt];
   const { out: printed, ended } = ground.start(argv);
   while (!printed().includes('"call_started"')) await after(20);
-  while (processesWith(name).length < 2) await after(20); // the session and what it runs
+  while (processesWith(name).length < 2) await after(20); // the session and its command
   const { code, out } = await ended;
   const lines = parsedLines(out);
   assert.deepEqual([code, lines.at(-1)?.result], [0, "The report says: forty-two"]);

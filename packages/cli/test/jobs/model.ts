@@ -1,5 +1,5 @@
-/** What a scripted model knows: the request, and nothing else.
- *  Invariant: a model is a function of what it was told and of the results of its calls; the same request gets the same
+/** What a scripted model knows: only the request.
+ *  Invariant: a model is a function of its prompts and of the results of its calls; the same request gets the same
  *  answer. */
 
 import { callTools, type SimAnswer, type SimScript, type ToolCall } from "@prefork/simulator";
@@ -9,7 +9,7 @@ import { folderIn, objectsIn } from "../print/ground.ts";
 export type SeenCall = {
   readonly name: string;
   readonly input: JsonObject;
-  /** Empty while it is open. */
+  /** Empty while the call is open. */
   readonly text: string;
   readonly isError: boolean;
 };
@@ -18,7 +18,7 @@ export type Seen = {
   /** The user's words. */
   readonly prompt: string;
   readonly folder: string;
-  /** All calls so far with what came of them. */
+  /** All calls so far with their results. */
   readonly calls: readonly SeenCall[];
   readonly last: SeenCall | undefined;
 };
@@ -65,6 +65,6 @@ export const bash = (command: string, more: JsonObject = {}): ToolCall => ({
 export const linesShown = (text: string): readonly string[] =>
   text.split("\n").flatMap((line) => /^\d+\t(.*)$/.exec(line)?.slice(1) ?? []);
 
-/** The names that Grep lists, one a line. */
+/** The file names that Grep lists, one per line. */
 export const filesShown = (text: string): readonly string[] =>
   text.split("\n").filter((line) => /^[\w./-]+$/.test(line));

@@ -1,10 +1,10 @@
-/** A small project made from a seed: modules of arithmetic, a program that uses them, and tests that say what is right.
- *  Invariant: the same seed gives the same bytes; what is wrong in it is only to be learned by running its tests. */
+/** A small project generated from a seed: modules of arithmetic, a program that uses them, and tests that define what is correct.
+ *  Invariant: the same seed gives the same bytes; only running the tests shows what is wrong. */
 
 import { execFileSync, spawnSync } from "node:child_process";
 import type { Ground } from "../print/ground.ts";
 
-/** A linear congruential generator: plenty for names and numbers. */
+/** A linear congruential generator: good enough for names and numbers. */
 const chanceOf = (seed: number): ((below: number) => number) => {
   let state = (seed * 2_654_435_761 + 1) % 4_294_967_296;
   return (below) => {
@@ -84,7 +84,7 @@ export const makeRepository = (ground: Ground, { seed, isBroken = true }: Reposi
       const written = isBroken && name === broken.name ? wrong(formula) : formula;
       return `/** Takes two numbers. */\nexport const ${name} = (a, b) => ${spelled(written)};\n`;
     });
-    // A name that begins like another: renaming one must leave the other.
+    // A name that is a prefix of another: renaming one must not change the other.
     const decoy = `export const ${functions[0]?.name}Twice = (a, b) => 2 * ${functions[0]?.name}(a, b);\n`;
     ground.put(`src/${file}.js`, [...lines, decoy].join("\n"));
     const [a, b] = [11 + chance(20), 3 + chance(7)];
@@ -133,7 +133,7 @@ const AUTHOR = {
 
 export type Tested = { readonly code: number | null; readonly passed: number; readonly failed: number };
 
-/** Runs the project's tests, as its people would. */
+/** Runs the project's tests, as its developers would. */
 export const testsOf = (ground: Ground): Tested => {
   const { status, stdout } = spawnSync(process.execPath, ["--test", "--test-isolation=none", "--test-reporter=tap"], {
     cwd: ground.work,

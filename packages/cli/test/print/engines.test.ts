@@ -1,4 +1,4 @@
-/** Who answers: chosen by flags and environment, and named where nobody asked for it. */
+/** Which engine answers: flags and environment choose it, and it is named if nobody asked for it. */
 
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders } from "node:http";
@@ -197,7 +197,7 @@ test("a conversation stays with whoever has answered it, where its key is there 
   );
 });
 
-/** An endpoint that takes no key, and remembers which it was given. */
+/** An endpoint that needs no key, and records the keys that it received. */
 const refusing = async (): Promise<
   AsyncDisposable & { readonly url: string; readonly seen: IncomingHttpHeaders[] }
 > => {
@@ -271,7 +271,7 @@ test("a conversation that moves between a provider and the rehearsal engine prin
   const causes = rows.map(({ cause }) => cause.kind);
   assert.deepEqual(
     causes.filter((kind) => kind !== "none"),
-    // The last one is with the provider again, whose entry still lives.
+    // The last request goes to the provider again, whose cache entry is still alive.
     ["first-request", "rehearsal-ended", "other-address", "other-address"],
   );
 });

@@ -1,6 +1,6 @@
-/** `prefork -p` with every profile, against the rules that are nearest to its provider: a conversation of two prompts with
- *  tools, reasoning and forks, the second one found again without a word of what answers it. What is billed, told and
- *  sent is held against the provider's own ledger. */
+/** `prefork -p` with every profile, against the rules that are closest to its provider: a conversation of two prompts
+ *  with tools, reasoning and forks; the second prompt resumes it without naming an engine. Bill, report and requests are
+ *  compared with the provider's own ledger. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -22,11 +22,11 @@ type Tried = {
   readonly rules: ProviderName;
   readonly model: string;
   readonly path: string;
-  /** What this provider does otherwise than the one whose rules are nearest. */
+  /** How this provider differs from the one whose rules are closest. */
   readonly apart?: SimulatorOptions["rules"];
-  /** Nobody is told what was read. */
+  /** The provider does not report cache reads. */
   readonly untold?: true;
-  /** Under which names the conversation's id, and its reasoning, go with every request. */
+  /** The field names of the conversation's id and of its reasoning in every request. */
   readonly routed?: "prompt_cache_key" | "session_id";
   readonly reasoning?: "reasoning_content" | "reasoning";
 };
@@ -85,7 +85,7 @@ const TRIED: Readonly<Record<string, Tried>> = {
 
 const PARTS = ["part1", "part2"];
 
-/** Thinks and reads; asked again, has two parts looked at by forks that read too. */
+/** Thinks and reads; on the second prompt it starts two forks, which read too. */
 const script = (request: SimRequest) => {
   const text = JSON.stringify(request.body);
   const directive = text.lastIndexOf("fork-directive: part");
@@ -105,7 +105,7 @@ const script = (request: SimRequest) => {
   return say("I have read it.");
 };
 
-/** As `--output-format json` says it. */
+/** As `--output-format json` prints it. */
 const usageOf = (rows: readonly LedgerRow[], { untold }: Tried): JsonObject => {
   const sum = (of: (row: LedgerRow) => number): number => rows.reduce((total, row) => total + of(row), 0);
   const [prompt, read] = [sum(({ promptTokens }) => promptTokens), untold ? 0 : sum(({ read: tokens }) => tokens)];
@@ -119,7 +119,7 @@ const usageOf = (rows: readonly LedgerRow[], { untold }: Tried): JsonObject => {
   };
 };
 
-/** Nobody is billed where nobody has a price: neither by us nor by engines of one's own. */
+/** Providers without prices have no bill, neither from us nor from a self-hosted engine. */
 const dollars = (rows: readonly LedgerRow[]): number | null =>
   rows.reduce<number | null>(
     (total, { billed: { usd } }) => (total === null || usd === null ? null : total + usd),
@@ -172,7 +172,7 @@ for (const [name, tried] of Object.entries(TRIED))
         new Set(bodies.map((body) => (JSON.parse(body) as JsonObject)[routed])),
         new Set([first.session_id]),
       );
-    // What was thought goes back with the call that it led to, to forks as well.
+    // Reasoning is sent back with the call that it led to, also to forks.
     if (reasoning)
       for (const body of bodies.slice(1))
         assert.ok(body.includes(`"${reasoning}":"Where to begin?"`), body.slice(0, 400));

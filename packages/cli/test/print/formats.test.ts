@@ -10,7 +10,7 @@ import { callTools, lastUserText, type SimScript, type Simulator, say, toolResul
 import type { JsonObject } from "@prefork/wire";
 import { lastTexts, openGround, parsedLines, resultIn } from "./ground.ts";
 
-/** Reads a file, then says what stands in it. */
+/** Reads a file, then says what it contains. */
 const reader: SimScript = (request) => {
   const [result] = toolResults(request);
   return result === undefined
@@ -21,7 +21,7 @@ const reader: SimScript = (request) => {
 const sumOf = (simulator: Simulator, pick: (row: ReturnType<Simulator["ledger"]>[number]) => number): number =>
   simulator.ledger().reduce((sum, row) => sum + pick(row), 0);
 
-/** What the bill of the provider says a result must hold. */
+/** The figures that a result must have, according to the provider's bill. */
 const billOf = (simulator: Simulator): JsonObject => ({
   total_cost_usd: sumOf(simulator, ({ billed }) => billed.usd ?? Number.NaN),
   usage: {
@@ -33,14 +33,14 @@ const billOf = (simulator: Simulator): JsonObject => ({
   },
 });
 
-/** Ids and times differ between runs; that they are there is checked, and then they are left out. */
+/** Ids and times differ between runs: checks that they exist, then removes them. */
 const steady = ({ session_id, duration_ms, ...rest }: JsonObject): JsonObject => {
   assert.match(String(session_id), /^[0-9a-f]{10}$/);
   assert.ok(Number.isInteger(duration_ms) && Number(duration_ms) >= 0);
   return { ...rest, total_cost_usd: Number(Number(rest.total_cost_usd).toFixed(9)) };
 };
 
-/** A gateway that knows the key of nobody who is a fork. */
+/** A gateway that rejects the key of every fork. */
 const refusingForks = async (url: string): Promise<AsyncDisposable & { readonly url: string }> => {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** A workspace, a home and a provider for `prefork -p`, and two ways to call it: in this process, and as its own.
+/** A workspace, a home and a provider for `prefork -p`, and two ways to run it: in this process, and in its own.
  *  Invariant: a test sees nothing of the user's own home, state or keys, and everything is closed and removed at its end. */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -20,7 +20,7 @@ export type Calling = {
   /** Lines of standard input. Default: a terminal, so none. */
   readonly input?: AsyncIterable<string> | readonly string[];
   readonly signal?: AbortSignal;
-  /** A person sits there, and types the lines. */
+  /** Standard input is a terminal, and a person types the lines. */
   readonly isTerminal?: boolean;
 };
 
@@ -51,7 +51,7 @@ export type Ground = AsyncDisposable & {
 export type Starting = {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Default: nothing, and its end. */
+  /** Default: empty. */
   readonly input?: string | "open";
 };
 
@@ -156,7 +156,7 @@ export const lastTexts = (body: JsonObject | undefined): readonly string[] =>
     type === "text" ? [String(text)] : [],
   );
 
-/** Where the session says that it works. */
+/** The working folder that the session reports. */
 export const folderIn = (body: JsonObject): string => {
   const texts = objectsIn(body.messages).flatMap(({ content }) => objectsIn(content).map(({ text }) => String(text)));
   return texts.flatMap((text) => /^Working folder: (\/.*)$/m.exec(text)?.slice(1) ?? []).at(-1) ?? "";

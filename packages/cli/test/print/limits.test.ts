@@ -1,4 +1,4 @@
-/** Turns, money and time: each stops a run before it goes too far, with exit code 3 and a session that can go on. */
+/** Turns, money and time: each stops a run at its limit, with exit code 3 and a session that can be resumed. */
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -6,10 +6,10 @@ import { test } from "node:test";
 import { callTools, type SimScript, say, toolResults } from "@prefork/simulator";
 import { openGround, processesWith, resultIn } from "./ground.ts";
 
-/** Longer than anybody waits, and like no other on this machine. */
+/** A sleep that is longer than anyone waits, and unique on this machine. */
 const SLEEP = `sleep ${1_000_000 + process.pid}`;
 
-/** Looks at the same file for ever. */
+/** Reads the same file forever. */
 const restless: SimScript = () => callTools([{ name: "Read", input: { file_path: "a.txt" } }], "Once more.");
 
 test("--max-turns ends a run between two turns, and the session resumes from there", async () => {

@@ -1,4 +1,4 @@
-/** What may run without anybody to ask: modes, rules, settings, folders and trust. */
+/** What may run when there is nobody to ask: modes, rules, settings, folders and trust. */
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { run } from "../../src/main.ts";
 import { captured } from "../captured.ts";
 import { folderIn, type Ground, openGround } from "./ground.ts";
 
-/** Makes these calls in one turn, in the folder that it is told of, then says what came of each. */
+/** Makes these calls in one turn, in the folder that the prompt names, then reports each result. */
 const calling =
   (...calls: readonly ToolCall[]): SimScript =>
   (request) => {

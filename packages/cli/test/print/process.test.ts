@@ -1,4 +1,4 @@
-/** `prefork -p` as a process among others: interrupts, pipes that break, and what is left behind. */
+/** `prefork -p` as a process among others: interrupts, broken pipes, and what is left behind. */
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -49,10 +49,10 @@ test("an interrupt during an answer exits with 130, and the session resumes with
   );
 });
 
-/** Longer than anybody waits, and like no other on this machine. */
+/** A sleep that is longer than anyone waits, and unique on this machine. */
 const SLEEP = `sleep ${1_000_000 + process.pid}`;
 
-/** Starts a command that ends by itself only after days, with another below it. */
+/** Starts a command that would run for days, with a child process. */
 const sleeper: SimScript = (request) => {
   const [result] = toolResults(request);
   if (result === undefined && lastUserText(request) !== "go on")
@@ -90,7 +90,7 @@ test("SIGTERM ends it in order too, and until then nobody else writes in the ses
   assert.deepEqual(processesWith(SLEEP), []);
 });
 
-/** Leaves a process behind that has a session of its own, then says so or starts a command that does not end. */
+/** Leaves a process behind in its own session, then says so or starts a command that never ends. */
 const leaver: SimScript = (request) => {
   const [result] = toolResults(request);
   if (lastUserText(request) === "go on") return say("heard go on");
@@ -154,7 +154,7 @@ test(
   },
 );
 
-/** Walks from the command up to the process that started `prefork`, and prints what their environments hold. */
+/** Walks from the command up to the process that started `prefork`, and prints their environments. */
 const LOOK_UP = `p=$PPID; for i in 1 2 3; do [ "$p" = ${process.pid} ] && break; echo "looked at $i"; tr '\\0' '\\n' < /proc/$p/environ | grep -a -e sk-fake -e TAKEN_ALONG; tr '\\0' ' ' < /proc/$p/cmdline | grep -a sk-fake; p=$(awk '/^PPid/ {print $2}' /proc/$p/status); done`;
 
 const lookingUp: SimScript = (request) => {
@@ -170,7 +170,7 @@ test("outside the sandbox a command finds no key in the processes above it", asy
   assert.deepEqual({ code, out, err }, { code: 0, out: "looked at 1\nTAKEN_ALONG=yes\n[exit code 0]\n", err: "" });
 });
 
-/** What a program says of itself after the launcher: its keys, its environment as others see it, arguments and input. */
+/** What a program reports about itself after the launcher: its keys, its environment as others see it, arguments and input. */
 const SPEAKER = `
 import { readFileSync } from "node:fs";
 import { receiveKeys, relaunchWithoutKeys } from "LAUNCHER";

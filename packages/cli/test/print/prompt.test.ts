@@ -1,4 +1,4 @@
-/** What is asked: words, standard input, and more for the system prompt. */
+/** The prompt: arguments, standard input, and additions to the system prompt. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

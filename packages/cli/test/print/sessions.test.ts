@@ -1,4 +1,4 @@
-/** Going on with what was said before, and what is kept of it. */
+/** Resuming sessions, and what is stored of them. */
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, symlinkSync } from "node:fs";
@@ -16,7 +16,7 @@ const idOf = async (ground: Ground, ...argv: readonly string[]): Promise<string>
   return String(resultIn(out).session_id);
 };
 
-/** Every request after the first read all of the one before it. */
+/** Every request after the first read all of the previous one from the cache. */
 const assertWarm = (ground: Ground): void => {
   const rows = ground.simulator.ledger();
   assert.deepEqual(
@@ -223,7 +223,7 @@ test("a conversation that continues at another base URL of the same format print
   });
   const hiding = anthropicEngine({ baseUrl: "https://me:secret@gateway.example/anthropic?key=secret" });
   assert.equal(hiding.address, "https://gateway.example");
-  // From then on that is where it is.
+  // From then on the session stays there.
   assert.equal(await idOf(ground, "-c", "three"), id);
 });
 
@@ -252,6 +252,6 @@ test("a conversation that moves to another vendor prints a notice on standard er
     [[4, "model"]],
   );
   assert.equal(events.at(-1)?.session_id, id);
-  // Without a word it stays where it is.
+  // Without a flag it stays where it is.
   assert.equal(await idOf(ground, "-c", "five"), id);
 });

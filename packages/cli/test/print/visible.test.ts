@@ -1,4 +1,4 @@
-/** What a model, a provider or a file writes does not act on the terminal. */
+/** Text from a model, a provider or a file cannot control the terminal. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -13,7 +13,7 @@ import {
   repeatedMatches,
 } from "../../src/rehearsal/commands.ts";
 
-/** The words of each program that the guard found; undefined where it refused. */
+/** The arguments of each program that the guard parsed; undefined if it refused. */
 const wordsOf = (command: string): readonly (readonly string[])[] | undefined => {
   const judged = classify(command);
   if (judged.verdict !== "read-only") return undefined;

@@ -65,7 +65,7 @@ test("parts in parallel become forks of one turn, and their notifications are re
   );
 });
 
-/** The parent's turn as a fork finds it: two calls, one of them its own. */
+/** The parent's turn as a fork sees it: two calls, one of which started the fork. */
 const forked = (last: readonly Block[]): readonly Message[] => [
   user("use 2 agents: count lines in a.ts; find `two` in b.ts"),
   {

@@ -1,4 +1,4 @@
-/** A loop as small as can be: asks over HTTP, runs the calls in a folder, asks again. */
+/** A minimal agent loop: sends a request over HTTP, runs the calls in a folder, sends the next request. */
 
 import { spawnSync } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ export const TOOLS: readonly JsonObject[] = registry.specs.flatMap((spec) =>
   spec.type === "function" ? [{ name: spec.name, description: spec.description, input_schema: spec.inputSchema }] : [],
 );
 
-/** Throws where the real tool would not take the call. */
+/** Throws if the real tool would reject the call. */
 const checkInput = (name: string, input: Json): void => {
   const tool = registry.find(name);
   const checked =
@@ -37,7 +37,7 @@ export const folderWith = (files: Readonly<Record<string, string>>): Disposable 
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 };
 
-/** What a program printed, and how it ended. One that cannot be started is a fault of the test, never an answer. */
+/** A program's output and exit code. A program that cannot be started is a mistake in the test, never an answer. */
 const runProgram = (
   cwd: string,
   program: string,
@@ -59,7 +59,7 @@ const bash = (cwd: string, { command }: Input): Ran => {
   return { text: `${text}[exit code ${code}]` };
 };
 
-/** Files below a folder whose names fit, in the order of names. */
+/** Files below a folder whose names match, sorted by name. */
 const filesIn = (cwd: string, { path = ".", glob = "**/*" }: Input): readonly string[] =>
   globSync(String(glob).includes("/") ? String(glob) : `**/${glob}`, { cwd: resolve(cwd, String(path)) })
     .map((name) => join(String(path), name))
@@ -108,7 +108,7 @@ const edit = (cwd: string, { file_path: path, old_string: old, new_string: text,
   return { text: `Edited ${path}.` };
 };
 
-/** The tools of a session, as far as these tests need them. */
+/** The tools of a session that these tests need. */
 export const toolsIn =
   (cwd: string) =>
   (name: string, input: Input): Ran => {
@@ -162,7 +162,7 @@ type Played = {
 
 export type Stage = { readonly url: string; readonly run: Run; readonly tools?: Json; readonly mostTurns?: number };
 
-/** Goes on until there is nothing more to call. */
+/** Continues until the model makes no more calls. */
 export const play = async ({ url, run, tools, mostTurns = 20 }: Stage, start: readonly Message[]): Promise<Played> => {
   const messages = [...start];
   const turns: JsonObject[][] = [];

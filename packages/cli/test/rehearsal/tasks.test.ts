@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { FORMS } from "../../src/rehearsal/moves.ts";
 import { readTasks } from "../../src/rehearsal/tasks.ts";
 
-/** Each task as its calls or changes, in few words. */
+/** A short description of each task: its calls or changes. */
 const inShort = (prompt: string): readonly unknown[] =>
   readTasks(prompt).map(({ moves }) =>
     moves.flatMap((move): readonly unknown[] => {

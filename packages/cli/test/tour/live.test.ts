@@ -1,4 +1,4 @@
-/** What is shown of forks while they work: the lines on a terminal, and those in a file. */
+/** The progress of running forks: the lines on a terminal, and those in a file. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -58,7 +58,7 @@ const EVENTS: readonly RuntimeEvent[] = [
 const screens = (written: readonly string[]): readonly (readonly string[])[] =>
   written.map((text) =>
     text
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal acts on
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals interpret these characters
       .replaceAll(/\u001b\[(?:\d*[AJK]|\?7[lh])|\r/g, "")
       .split("\n")
       .slice(0, -1)

@@ -1,4 +1,4 @@
-/** The sample repository: made from a seed, sound by its own measures, with exactly the faults that its facts name. */
+/** The sample repository: generated from a seed, correct by its own tests, with exactly the faults that its facts name. */
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -14,7 +14,7 @@ import { TRADES } from "../../src/tour/trades.ts";
 
 const seeds = fc.integer({ min: 0, max: 0xffff_ffff });
 
-/** `path:text` of every line below a folder that fits. */
+/** `path:text` of every matching line below a folder. */
 const linesWith = ({ files }: Sample, folder: string, pattern: RegExp): readonly (readonly [string, string])[] =>
   [...files].flatMap(([path, text]) =>
     path.startsWith(folder)
@@ -25,7 +25,7 @@ const linesWith = ({ files }: Sample, folder: string, pattern: RegExp): readonly
 const pathsWith = (sample: Sample, folder: string, pattern: RegExp): readonly string[] =>
   linesWith(sample, folder, pattern).map(([path]) => path);
 
-/** What a search of the files finds, in the shape of the facts. */
+/** The facts, as a search of the files finds them. */
 const searched = (sample: Sample) => {
   const names = [...sample.files.keys()];
   const routes = linesWith(sample, "src/router/", /\broute\(/).map(

@@ -1,4 +1,4 @@
-/** `prefork tour` as a new user runs it: a process of its own, real tools, real forks, and nothing left behind. */
+/** `prefork tour` as a new user runs it: in its own process, with real tools, real forks, and nothing left behind. */
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -14,7 +14,7 @@ import { sampleOf } from "../../src/tour/sample.ts";
 import { captured } from "../captured.ts";
 import { type Ground, openGround, type Ran, type Started } from "../print/ground.ts";
 
-/** What `--json` says, as far as promises are about it. */
+/** The parts of `--json` that the promises cover. */
 type Tour = Explanation & {
   readonly engine: { readonly name: string; readonly isLanguageModel: boolean };
   readonly sample: { readonly seed: number; readonly facts: unknown };
@@ -36,13 +36,13 @@ type Tour = Explanation & {
 };
 
 type TourGround = Ground & {
-  /** Where temporary folders are made, and nothing else is. */
+  /** The parent of temporary folders; it contains nothing else. */
   readonly temporary: string;
   readonly tour: (...flags: readonly string[]) => Started;
   readonly left: () => readonly string[];
 };
 
-/** With a key, forks switched off, and a git that signs and runs hooks: none of it is for the tour. */
+/** With a key, forks switched off, and a git that signs and runs hooks: the tour ignores all of it. */
 const openTourGround = async (): Promise<TourGround> => {
   const ground = await openGround();
   const temporary = join(ground.home, "temporary");
@@ -221,7 +221,7 @@ test("a kept tour can be explained with the command that it prints", async () =>
 
 test("an interrupt exits with 130 and leaves nothing, whenever it comes", async () => {
   await using ground = await openTourGround();
-  /** The repository is there; the forks begin; one of them calls a tool; one has reported. */
+  /** The moments: the repository exists; the forks start; one of them calls a tool; one has reported. */
   for (const shown of ["5. Docs", "starting", "turn 2  Grep", "reported after"]) {
     const interrupt = new AbortController();
     const heed = (text: string): void => {
