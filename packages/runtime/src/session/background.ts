@@ -51,7 +51,7 @@ export type BackgroundParts = {
 };
 
 export type Background = {
-  readonly host: ChildLauncher;
+  readonly launcher: ChildLauncher;
   readonly taskTools: TaskTools;
   readonly runs: Runs;
   readonly table: TaskTable;
@@ -82,7 +82,7 @@ export const composeBackground = (parts: BackgroundParts): Background => {
   const inbox = new Inbox(journal, replayed);
   const table = new TaskTable({ journal, inbox, state, newNoticeId: () => ids.next("notice") });
   const slot = new SnapshotSlot();
-  const requests = new StopRequests(dirname(journal.outputs.path), (task) => void host.stop(task));
+  const requests = new StopRequests(dirname(journal.outputs.path), (task) => void launcher.stop(task));
   const isolated = new ChildWorktrees(options, { session: journal.id, emit: (event) => hub.emit(event) });
   const origins = new Map<string, ChildOrigin>();
   const store = sessionStore(options);
@@ -101,7 +101,7 @@ export const composeBackground = (parts: BackgroundParts): Background => {
     // The bill of a session includes runs of which nothing else is kept.
     spent: ({ usage, usd }) => void journal.append({ kind: "billed", turn: 0, usage, usd }),
   });
-  const host = new ChildLauncher({
+  const launcher = new ChildLauncher({
     ...{ table, inbox, runs, clock, ids, stored, origins, host: childHost, session: journal.id },
     settings: toForkSettings(options),
     gate: () => gateOf(parts),
@@ -119,7 +119,7 @@ export const composeBackground = (parts: BackgroundParts): Background => {
     listen: () => hub.read(),
     emit: (event, agent) => hub.emit(event, agent),
   });
-  const taskTools = new TaskTools({ table, inbox, runs, ids, host });
+  const taskTools = new TaskTools({ table, inbox, runs, ids, host: launcher });
   const keepAlive =
     options.forking?.keepAlive === false
       ? undefined
@@ -140,15 +140,15 @@ export const composeBackground = (parts: BackgroundParts): Background => {
       await interrupt(task, { table, store, account: parent().account, now, reportedEnd });
       if (reportedEnd) continue;
       if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined) continue;
-      const problem = await host.resume(task.id);
+      const problem = await launcher.resume(task.id);
       if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
     }
     const last = replayed?.forks.at(-1);
     if (replayed?.forkedFrom && last)
-      host.rejoin(parent().line, { shared: replayed.forkedFrom, session: last.session });
+      launcher.rejoin(parent().line, { shared: replayed.forkedFrom, session: last.session });
   };
   return {
-    host,
+    launcher,
     taskTools,
     runs,
     table,

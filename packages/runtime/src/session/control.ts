@@ -12,7 +12,7 @@ import type { EventHub } from "./event-hub.ts";
 
 export type RunningExchange = { readonly abort: () => void; readonly ended: Promise<unknown> };
 
-export type ControlParts = Pick<Background, "host" | "inbox" | "taskTools"> & {
+export type ControlParts = Pick<Background, "launcher" | "inbox" | "taskTools"> & {
   readonly hub: EventHub;
   readonly questions: Questions | undefined;
   readonly options: { readonly ids: Ids };
@@ -28,7 +28,7 @@ export type SessionActions = {
 };
 
 export const createControl = (session: SessionActions, parts: ControlParts): SessionControl => {
-  const { hub, questions, host, inbox, taskTools, options } = parts;
+  const { hub, questions, launcher: host, inbox, taskTools, options } = parts;
   const { running } = session;
   hub.keepHistory();
   return {

@@ -206,22 +206,22 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
   });
-  const { host, taskTools, inbox, table, slot, shells } = beside;
+  const { launcher, taskTools, inbox, table, slot, shells } = beside;
   const making = makeAgent({
     ...{ options, registry, journal, line, settings, extensions, remember },
     engine: engines.open(model),
     rights: { policy, mode, asks: ask ? "person" : "nobody" },
     environment: toolEnvironment(options.environment),
     delegation: {
-      ...extensions.delegation(host.agent),
-      agent: host.agent,
+      ...extensions.delegation(launcher.agent),
+      agent: launcher.agent,
       taskOutput: taskTools.taskOutput,
       taskStop: taskTools.taskStop,
       sendMessage: taskTools.sendMessage,
     },
     account: new Account(limits, replayed ? { spent: spentIn(replayed) } : {}),
-    family: host.family,
-    slowCalls: host.slowCalls,
+    family: launcher.family,
+    slowCalls: launcher.slowCalls,
     notices: () => inbox.tail(({ id, task }) => hub.emit({ type: "notification_entered", id, taskId: task })),
     tasks: () => table.running.map((task) => ({ id: task.id, label: task.label, state: describeState(task) })),
     shellEvents: shells,

@@ -33,7 +33,7 @@ import { checkExchangeLimits, type ResolvedOptions, type SessionLimits } from ".
 /** What a session is composed of, in open.ts. */
 export type SessionParts = Pick<
   Background,
-  "host" | "runs" | "table" | "slot" | "keepAlive" | "isolated" | "inbox" | "taskTools"
+  "launcher" | "runs" | "table" | "slot" | "keepAlive" | "isolated" | "inbox" | "taskTools"
 > & {
   readonly questions: Questions | undefined;
   readonly options: ResolvedOptions;
@@ -144,7 +144,7 @@ export class Session implements AsyncDisposable {
    *  unless it is moved to the background. */
   fork(options: ForkOptions): ForkHandle {
     this.#mustBeOpen();
-    return this.#parts.host.fork(options);
+    return this.#parts.launcher.fork(options);
   }
 
   /** The worktrees of the repository that this session works in. */
@@ -155,8 +155,8 @@ export class Session implements AsyncDisposable {
   /** Merges the work of children in worktrees into the checkout, one after another. */
   async merge(tasks: readonly string[], options: MergeBackOptions = {}): Promise<readonly MergeOutcome[]> {
     this.#mustBeOpen();
-    const { host, runs } = this.#parts;
-    return mergeBack(await this.worktrees(), tasks, { ...options, waking: { host, runs } });
+    const { launcher, runs } = this.#parts;
+    return mergeBack(await this.worktrees(), tasks, { ...options, waking: { host: launcher, runs } });
   }
 
   /** Undoes the last merges: so many, or all of the last command. */
@@ -167,18 +167,18 @@ export class Session implements AsyncDisposable {
   /** Children that share everything but their last block. They are started together, in the cheapest order. */
   forkAll(list: readonly ForkOptions[]): readonly ForkHandle[] {
     this.#mustBeOpen();
-    return this.#parts.host.forkAll(list);
+    return this.#parts.launcher.forkAll(list);
   }
 
   /** Whoever waits for this task, or for any, continues, and so does the task. The conversation is notified of its end. */
   background(taskId?: string): void {
-    this.#parts.host.background(taskId);
+    this.#parts.launcher.background(taskId);
   }
 
   /** Stops a task. What it has done so far is kept. */
   async stopTask(taskId: string): Promise<Task> {
     this.#mustHave(taskId);
-    await this.#parts.host.stop(taskId);
+    await this.#parts.launcher.stop(taskId);
     return this.#mustHave(taskId);
   }
 
@@ -188,9 +188,9 @@ export class Session implements AsyncDisposable {
     how: Pick<ForkOptions, "filter"> & { readonly message?: string } = {},
   ): Promise<Task> {
     this.#mustBeOpen();
-    const { host, runs } = this.#parts;
+    const { launcher, runs } = this.#parts;
     this.#mustHave(taskId);
-    const problem = await host.resume(taskId, { ...how, by: "user" });
+    const problem = await launcher.resume(taskId, { ...how, by: "user" });
     if (problem !== undefined) throw new InputError(`${taskId} cannot be resumed: ${problem}`);
     await runs.whenEnded([taskId], "all");
     return this.#mustHave(taskId);
@@ -275,7 +275,7 @@ export class Session implements AsyncDisposable {
     prompt: Prompt | undefined,
     { signal, stop, done, limits, tasks = "wait" }: Exchanging,
   ): Promise<ExchangeResult> {
-    const { options, hub, journal, host } = this.#parts;
+    const { options, hub, journal, launcher } = this.#parts;
     await Promise.resolve(); // so that the caller can listen first
     hub.stopBuffering();
     const bounds = { ...options.limits, ...limits };
@@ -284,7 +284,7 @@ export class Session implements AsyncDisposable {
     const lasting = [this.#closing.signal, options.signal].filter((one) => one !== undefined);
     const all = AbortSignal.any([...lasting, ...[stop, signal, timer].filter((one) => one !== undefined)]);
     const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
-    host.beginExchange(tasks === "wait" ? all : AbortSignal.any(lasting));
+    launcher.beginExchange(tasks === "wait" ? all : AbortSignal.any(lasting));
     const result = timed(await this.#converse(prompt, { run, tasks }, all), timer);
     this.#parts.runs.setParentSignal(options.signal); // what a program starts from now on does not belong to this exchange
     const { end, reason, turns, usage, usd } = result;
@@ -351,11 +351,11 @@ export class Session implements AsyncDisposable {
 
   /** Waits until the model must be notified, and keeps its cache entry alive meanwhile. */
   async #mustGoOn(signal: AbortSignal): Promise<boolean> {
-    const { host, keepAlive } = this.#parts;
+    const { launcher, keepAlive } = this.#parts;
     const waiting = new AbortController();
     const keepingWarm = keepAlive?.keepWarm(AbortSignal.any([waiting.signal, signal]));
     try {
-      return await host.waitForNotices(signal);
+      return await launcher.waitForNotices(signal);
     } finally {
       waiting.abort();
       await keepingWarm;
