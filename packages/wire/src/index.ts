@@ -86,7 +86,7 @@ export {
   forkRequests,
   type ParentRequest,
 } from "./fork-requests.ts";
-export { type GateEdge, LaunchGate, type LaunchOrder, launchOrder, type Ticket } from "./launch-gate.ts";
+export { type GateClock, LaunchGate, type LaunchOrder, launchOrder, type Ticket } from "./launch-gate.ts";
 export {
   type Divergence,
   type FamilyMarkerOptions,

@@ -15,8 +15,8 @@ export type LaunchOrder = Pick<LaunchDecision, "launch" | "waitCapMs"> &
     readonly lifetimeMs?: number;
   };
 
-/** Waiting and the time, for tests. */
-export type GateEdge = {
+/** Clock and timer, replaceable in tests. */
+export type GateClock = {
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly now: () => number;
 };
@@ -27,9 +27,9 @@ const MINUTE_MS = 60_000;
 const COLD_WAIT_MS = 60_000;
 
 /** Time for a request to arrive. */
-const ON_THE_WAY_MS = 10_000;
+const TRANSIT_MARGIN_MS = 10_000;
 
-/** If only complete answers can be read, waiting for one takes longer than for a first event, and pays off. */
+/** If an entry becomes readable only after a complete answer, followers wait longer, and it still pays off. */
 const WHOLE_ANSWER_MS = 120_000;
 
 /** The launch order of a family for this wire format. */
@@ -44,7 +44,7 @@ export const launchOrder = (
 
 export class LaunchGate {
   readonly #order: LaunchOrder;
-  readonly #edge: GateEdge;
+  readonly #clock: GateClock;
   readonly #waiting: Waiter[] = [];
   /** Members that only wait for the request rate. */
   readonly #paced: Waiter[] = [];
@@ -61,9 +61,9 @@ export class LaunchGate {
   /** When the last member was admitted. */
   #usedAt: number | undefined;
 
-  constructor(order: LaunchOrder, edge: GateEdge = realEdge) {
+  constructor(order: LaunchOrder, clock: GateClock = systemClock) {
     this.#order = order;
-    this.#edge = edge;
+    this.#clock = clock;
     this.#open = order.launch === "at-once";
   }
 
@@ -76,29 +76,30 @@ export class LaunchGate {
   async admit(signal?: AbortSignal): Promise<Ticket> {
     signal?.throwIfAborted();
     const ticket = Symbol("member");
-    this.#openInTime();
+    this.#openWhenDue();
     this.#closeIfExpired();
     if (!this.#open && (this.#leader !== undefined || this.#opensAt !== undefined)) {
       const turn = this.#queue(this.#waiting, ticket, signal);
-      this.#openInTime();
+      this.#openWhenDue();
       await turn;
     } else if (!this.#open) this.#lead(ticket);
     try {
       signal?.throwIfAborted();
       await this.#inPace(ticket, signal);
     } catch (error) {
-      this.#failed(ticket); // it may lead, but is not sent
+      this.#failed(ticket); // it may be the leader, and it will not be sent
       throw error;
     }
-    this.#usedAt = this.#edge.now();
+    this.#usedAt = this.#clock.now();
     return { readable: () => this.#readable(ticket), failed: () => this.#failed(ticket) };
   }
 
-  /** Members that come late, because they waited for a free slot, would each write the shared entry. */
+  /** Closes the gate again if the shared entry has expired; otherwise each late member would write it. A member is late if
+   *  it waited for a free slot. */
   #closeIfExpired(): void {
     const { lifetimeMs } = this.#order;
     if (!this.#open || this.#usedAt === undefined || lifetimeMs === undefined) return;
-    if (this.#edge.now() - this.#usedAt < lifetimeMs - ON_THE_WAY_MS) return;
+    if (this.#clock.now() - this.#usedAt < lifetimeMs - TRANSIT_MARGIN_MS) return;
     this.#open = false;
     this.#opensAt = undefined;
     this.#isRewrite = true;
@@ -108,8 +109,8 @@ export class LaunchGate {
     const cap = new AbortController();
     this.#leader = { ticket, cap };
     const { waitCapMs } = this.#order;
-    this.#edge.wait(this.#isRewrite ? Math.max(waitCapMs, COLD_WAIT_MS) : waitCapMs, cap.signal).then(
-      () => this.#readable(ticket),
+    this.#clock.wait(this.#isRewrite ? Math.max(waitCapMs, COLD_WAIT_MS) : waitCapMs, cap.signal).then(
+      () => this.#readable(ticket), // the wait is capped: treat the entry as readable
       () => undefined, // it was readable, or had failed, before the time was up
     );
   }
@@ -125,20 +126,20 @@ export class LaunchGate {
   #takeSlot(): boolean {
     const { perMinute } = this.#order;
     if (perMinute === undefined) return true;
-    const now = this.#edge.now();
+    const now = this.#clock.now();
     while ((this.#sent[0] ?? now) <= now - MINUTE_MS) this.#sent.shift();
     if (this.#sent.length >= perMinute) return false;
     this.#sent.push(now);
     return true;
   }
 
-  /** Admits the next member when the oldest of the last minute is a minute old. */
+  /** Admits the next member when the oldest request in the one-minute window leaves it. */
   #keepPace(): void {
     if (this.#pacing || this.#paced.length === 0) return;
     this.#pacing = new AbortController();
     const { signal } = this.#pacing;
-    const due = (this.#sent[0] ?? 0) + MINUTE_MS - this.#edge.now();
-    this.#edge.wait(Math.max(1, due), signal).then(
+    const due = (this.#sent[0] ?? 0) + MINUTE_MS - this.#clock.now();
+    this.#clock.wait(Math.max(1, due), signal).then(
       () => {
         if (signal.aborted) return;
         this.#pacing = undefined;
@@ -167,22 +168,22 @@ export class LaunchGate {
   }
 
   #readable(ticket: symbol): void {
-    if (!this.#resign(ticket)) return;
-    this.#opensAt = this.#edge.now() + (this.#order.settleMs ?? 0);
-    this.#openInTime();
+    if (!this.#endLead(ticket)) return;
+    this.#opensAt = this.#clock.now() + (this.#order.settleMs ?? 0);
+    this.#openWhenDue();
   }
 
   /** Opens when the entry is readable. A timer runs only while somebody waits for it. */
-  #openInTime(): void {
+  #openWhenDue(): void {
     if (this.#open || this.#opensAt === undefined) return;
-    const left = this.#opensAt - this.#edge.now();
-    if (left <= 0) this.#letGo();
+    const left = this.#opensAt - this.#clock.now();
+    if (left <= 0) this.#openGate();
     else if (this.#waiting.length > 0 && !this.#settling) {
       this.#settling = new AbortController();
       const { signal } = this.#settling;
-      this.#edge.wait(left, signal).then(
+      this.#clock.wait(left, signal).then(
         () => {
-          if (!signal.aborted) this.#letGo();
+          if (!signal.aborted) this.#openGate();
         },
         () => undefined, // no member waits any more
       );
@@ -200,13 +201,13 @@ export class LaunchGate {
     }
   }
 
-  #letGo(): void {
+  #openGate(): void {
     this.#open = true;
     for (const { go } of this.#waiting.splice(0)) go();
   }
 
   #failed(ticket: symbol): void {
-    if (!this.#resign(ticket)) return;
+    if (!this.#endLead(ticket)) return;
     const next = this.#waiting.shift();
     if (!next) return;
     // Set before `go` runs, so that a member that asks in between finds the lead taken.
@@ -215,7 +216,7 @@ export class LaunchGate {
   }
 
   /** False if `ticket` does not lead. The cap ends with the lead, so that no timer outlives the family. */
-  #resign(ticket: symbol): boolean {
+  #endLead(ticket: symbol): boolean {
     if (ticket !== this.#leader?.ticket) return false;
     this.#leader.cap.abort();
     this.#leader = undefined;
@@ -233,7 +234,7 @@ export type Ticket = {
   readonly failed: () => void;
 };
 
-const realEdge: GateEdge = {
+const systemClock: GateClock = {
   wait: (ms, signal) => realWait(ms, signal),
   now: () => performance.now(),
 };

@@ -1,7 +1,7 @@
 /** Puts a merged tree into the checkout, file by file.
  *  Invariant: all new contents are on disk before the first file changes, and replaced files are moved aside, not deleted.
- *  So after a full disk, a blocking file or a concurrent change, renaming alone restores everything. Only files that the
- *  merge changes are touched, and each keeps its permissions. The index is not touched.
+ *  So if the disk fills up, a file is in the way, or something changes concurrently, renames alone restore everything.
+ *  Only files that the merge changes are touched, and each keeps its permissions. The index is not touched.
  *  Elsewhere: what to change (merge-plan.ts), restoring after a crash (save.ts). */
 
 import { mkdir } from "node:fs/promises";
@@ -14,7 +14,8 @@ import type { Repository } from "./repository.ts";
 import { restoreFolders, type SavedState } from "./save.ts";
 import { dropStage, stageFolder } from "./stage.ts";
 
-export type Applying = {
+export type ApplyOptions = {
+  /** The number of the undo point. */
   readonly point: number;
   readonly changes: readonly FileChange[];
   readonly saved: SavedState;
@@ -25,15 +26,15 @@ export type Applying = {
   readonly record: () => Promise<void>;
 };
 
-export const applyChanges = async (repository: Repository, applying: Applying): Promise<void> => {
-  const { point, changes, saved, step, record } = applying;
+export const applyChanges = async (repository: Repository, options: ApplyOptions): Promise<void> => {
+  const { point, changes, saved, step, record } = options;
   const stage = await stageFolder(repository, point);
   const before = new Map(saved.files.map((file) => [file.path, file.before]));
   await using checkout = await Checkout.open(repository.top);
   const swap = new Swap(checkout, stage);
   try {
     for (const name of ["new", "old"]) await mkdir(join(stage, name), { recursive: true, mode: 0o700 });
-    await stageNew(repository.git.indexed(join(applying.scratch, "stage")), changes, join(stage, "new"));
+    await stageNew(repository.git.indexed(join(options.scratch, "stage")), changes, join(stage, "new"));
     step("swap begins");
     for (const { path } of changes) await swap.takeOut(path, before.get(path));
     step("swap half done");
@@ -43,7 +44,7 @@ export const applyChanges = async (repository: Repository, applying: Applying): 
     step("swap ends");
     await record();
   } catch (error) {
-    await swap.back();
+    await swap.rollBack();
     await restoreFolders(checkout, saved);
     await dropStage(repository, point);
     throw error;
@@ -65,8 +66,8 @@ class Swap {
   readonly #stage: string;
   readonly #out: { readonly path: TreePath; readonly at: string }[] = [];
   readonly #in: TreePath[] = [];
-  readonly #made: TreePath[] = [];
-  readonly #dropped: { readonly path: TreePath; readonly mode: number }[] = [];
+  readonly #createdFolders: TreePath[] = [];
+  readonly #removedFolders: { readonly path: TreePath; readonly mode: number }[] = [];
 
   constructor(checkout: Checkout, stage: string) {
     this.#checkout = checkout;
@@ -84,47 +85,48 @@ class Swap {
     this.#out.push({ path, at });
   }
 
-  async putIn({ path, before, after }: FileChange, standing: FileState | undefined): Promise<void> {
+  async putIn({ path, before, after }: FileChange, existing: FileState | undefined): Promise<void> {
     if (!after) return;
     const from = Buffer.concat([Buffer.from(join(this.#stage, "new/")), bytesOf(path)]);
-    this.#made.push(...(await this.#checkout.moveIn(from, path)));
+    this.#createdFolders.push(...(await this.#checkout.moveIn(from, path)));
     this.#in.push(path);
-    if (!after.mode.startsWith("100") || standing?.kind !== "file") return;
+    if (!after.mode.startsWith("100") || existing?.kind !== "file") return;
     const isSame = before?.mode === after.mode;
-    await this.#checkout.chmod(path, isSame ? standing.mode : modeLike(standing.mode, after.mode === "100755"));
+    await this.#checkout.chmod(path, isSame ? existing.mode : modeLike(existing.mode, after.mode === "100755"));
   }
 
   /** Removes the empty folders where a file will replace a folder. */
   async clear(path: TreePath): Promise<void> {
     if (!(await this.#checkout.stat(path))?.isDirectory()) return;
-    for (const { path: gone } of this.#out) if (gone.startsWith(`${path}/`)) await this.#dropAbove(gone, path.length);
+    for (const { path: gone } of this.#out)
+      if (gone.startsWith(`${path}/`)) await this.#removeEmptyParents(gone, path.length);
   }
 
   /** As in git, a folder is removed with its last file. */
   async dropEmpty(): Promise<void> {
-    for (const { path } of this.#out) await this.#dropAbove(path, 0);
+    for (const { path } of this.#out) await this.#removeEmptyParents(path, 0);
   }
 
-  /** Removes empty folders above a file, whose paths are longer than `least`. */
-  async #dropAbove(path: TreePath, least: number): Promise<void> {
-    for (let at = path.lastIndexOf("/"); at > least; at = path.lastIndexOf("/", at - 1)) {
+  /** Removes empty parent folders, stopping at paths of `minLength` characters. */
+  async #removeEmptyParents(path: TreePath, minLength: number): Promise<void> {
+    for (let at = path.lastIndexOf("/"); at > minLength; at = path.lastIndexOf("/", at - 1)) {
       const folder = path.slice(0, at);
       const facts = await this.#checkout.stat(folder);
       if (!facts?.isDirectory() || !(await this.#checkout.removeFolder(folder))) break;
-      this.#dropped.push({ path: folder, mode: Number(facts.mode) & 0o7777 });
+      this.#removedFolders.push({ path: folder, mode: Number(facts.mode) & 0o7777 });
     }
   }
 
-  async back(): Promise<void> {
-    for (const { path, mode } of this.#dropped.toReversed()) await this.#checkout.makeFolder(path, mode);
+  async rollBack(): Promise<void> {
+    for (const { path, mode } of this.#removedFolders.toReversed()) await this.#checkout.makeFolder(path, mode);
     for (const path of this.#in.toReversed()) await this.#checkout.remove(path);
-    for (const path of this.#made.toReversed()) await this.#checkout.removeFolder(path);
+    for (const path of this.#createdFolders.toReversed()) await this.#checkout.removeFolder(path);
     for (const { path, at } of this.#out.toReversed()) await this.#checkout.moveIn(at, path);
   }
 }
 
-const versionIn = (standing: FileState | undefined): string | undefined =>
-  standing && standing.kind !== "absent" ? standing.version : undefined;
+const versionIn = (existing: FileState | undefined): string | undefined =>
+  existing && existing.kind !== "absent" ? existing.version : undefined;
 
 /** The file's old permissions, but executable or not as the merge says. */
 const modeLike = (before: number, isExecutable: boolean): number =>

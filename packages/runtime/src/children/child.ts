@@ -18,7 +18,7 @@ export type ChildParts = Pick<OpenChild, "session" | "cacheKeyHash" | "diverged"
   readonly plan: ForkPlan;
   readonly parent: ChildParent;
   readonly agent: Agent;
-  readonly place: ChildWorkspace;
+  readonly workspace: ChildWorkspace;
   readonly inbox: Inbox;
   readonly newNoticeId: () => string;
   readonly signal: AbortSignal;
@@ -106,14 +106,14 @@ export class ChildRun implements OpenChild {
 
   /** It believes it is done. If its work conflicts with the checkout, it is told so and continues. */
   async #mustReconsider(): Promise<boolean> {
-    const { place, inbox, newNoticeId } = this.#parts;
-    const conflicts = await place.conflicts();
+    const { workspace, inbox, newNoticeId } = this.#parts;
+    const conflicts = await workspace.conflicts();
     if (conflicts !== undefined) inbox.add({ id: newNoticeId(), task: "parent", text: escapeTags(conflicts) });
     return this.#hasMore();
   }
 
   async #outcome(exchange: ExchangeResult): Promise<ChildResult> {
-    const { audit, place, plan, check } = this.#parts;
+    const { audit, workspace, plan, check } = this.#parts;
     const { text: answer, turns, usage, usd } = exchange;
     const audited = await audit?.();
     const stopped = exchange.end === "aborted" ? this.#ending : undefined;
@@ -122,7 +122,7 @@ export class ChildRun implements OpenChild {
     const spent = { turns, usage, usd };
     const summary = summarizeReport(answer, end);
     const cut = exchange.reason === CUT_AGAIN.reason ? [CUT_AGAIN.reason] : [];
-    const kept = [...(audited?.notes ?? []), ...(await place.settle(end, answer))];
+    const kept = [...(audited?.notes ?? []), ...(await workspace.settle(end, answer))];
     if (end !== "reported")
       return { end, summary, text: withNotes(unfinishedText(answer, { end, reason }), kept), ...spent };
     if (plan.protocol === "none" || plan.agentType !== "fork")

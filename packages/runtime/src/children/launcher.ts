@@ -66,7 +66,7 @@ export class ChildLauncher {
   /** What the present turn has started, in the foreground or not, and its family. */
   #turn: Turn | undefined;
   /** Why another agent was started instead of a fork, by task. */
-  readonly #instead = new Map<string, string>();
+  readonly #whyNotFork = new Map<string, string>();
   readonly #accounts: FamilyAccounts;
   readonly #again: ResumedFamilies;
   readonly #movedCalls: MovedCalls;
@@ -101,7 +101,10 @@ export class ChildLauncher {
     if (!request.ok) return refusal(request.reason);
     const full = this.#full();
     if (full !== undefined) return refusal(full);
-    const plan = { ...createPlan(request.wanted, this.#names(), settings), ...(request.waits ? { call: callId } : {}) };
+    const plan = {
+      ...createPlan(request.wanted, this.#names(), settings),
+      ...(request.blocksCaller ? { call: callId } : {}),
+    };
     this.#turn ??= { family: plan.task, tasks: [] };
     const { family, tasks } = this.#turn;
     if (tasks.length >= settings.mostPerFamily)
@@ -111,8 +114,8 @@ export class ChildLauncher {
     this.#started += 1;
     // Before the call is answered: an agent that a crash kept from starting is then reported, not forgotten.
     this.#add(plan, family);
-    if (!request.waits) {
-      if (request.instead !== undefined) this.#instead.set(plan.task, request.instead);
+    if (!request.blocksCaller) {
+      if (request.whyNotFork !== undefined) this.#whyNotFork.set(plan.task, request.whyNotFork);
       this.#requested.push(plan);
       return { text: FORK_PLACEHOLDER_RESULT };
     }
@@ -134,7 +137,7 @@ export class ChildLauncher {
   /** Other calls of a turn that starts agents do not delay them for long. */
   readonly slowCalls = (calls: readonly ToolUseBlock[]): SlowCallPolicy | undefined => {
     const { settings, startsFork } = this.#options;
-    if (settings.waits || !calls.some((call) => call.name === "Agent" || startsFork?.(call))) return undefined;
+    if (settings.forksOff || !calls.some((call) => call.name === "Agent" || startsFork?.(call))) return undefined;
     return { ms: settings.otherToolsMs, move: (moved) => this.#movedCalls.move(moved) };
   };
 
@@ -312,8 +315,8 @@ export class ChildLauncher {
     });
     void this.#afterAllEnded(forks, onAllEnded);
     if (next) line.planNext(next);
-    const note = describeStarted(plans, { problems, instead: this.#instead });
-    this.#instead.clear();
+    const note = describeStarted(plans, { problems, whyNotFork: this.#whyNotFork });
+    this.#whyNotFork.clear();
     return note;
   }
 
@@ -392,14 +395,14 @@ type Launching = {
 
 type Starting = {
   readonly problems: ReadonlyMap<string, string>;
-  readonly instead: ReadonlyMap<string, string>;
+  readonly whyNotFork: ReadonlyMap<string, string>;
 };
 
-export const describeStarted = (plans: readonly ForkPlan[], { problems, instead }: Starting): string => {
+export const describeStarted = (plans: readonly ForkPlan[], { problems, whyNotFork }: Starting): string => {
   const lines = plans.map(({ task, label, agentType }) => {
     const problem = problems.get(task);
     const state = problem === undefined ? "async_launched" : `not started: ${oneLine(problem)}`;
-    const reason = instead.get(task);
+    const reason = whyNotFork.get(task);
     const why = reason === undefined ? "" : `; no fork: ${oneLine(reason)}, so it knows only its prompt`;
     const kind = agentType === "fork" ? "" : `${agentType}, `;
     return escapeTags(`- ${task}: ${label} (${kind}${state}${why})`);

@@ -1,7 +1,7 @@
 /** Children that run in this process, in their parent's checkout or in a worktree: forks, agents that start empty, and
  *  either of them resumed.
- *  A child changes nothing of its parent: what was read is copied, setters are the child's own, rights are the parent's at
- *  the time of the start, and every way to start another agent is closed.
+ *  A child never changes its parent: it copies the read state, has its own setters, and keeps the rights that its parent
+ *  had when it started. It cannot start other agents.
  *  Elsewhere: the port (../ports.ts), what is sent and when (../fork), running a child (child.ts), what an agent is (../agent). */
 
 import { basename } from "node:path";
@@ -78,7 +78,7 @@ export type LocalHostOptions = {
   readonly parent: () => Agent;
   readonly journal: JournalWriter;
   readonly engines: Engines;
-  /** The address of the session's engine when the session began, if it was noted. */
+  /** The address of the session's engine when the session began, if it was recorded. */
   readonly firstAddress: string | undefined;
   readonly registry: Registry;
   readonly settings: AgentSettings;
@@ -97,7 +97,7 @@ const closed = async (): Promise<{ readonly text: string; readonly isError: true
   isError: true,
 });
 
-const NOBODY_ELSE: Delegation = {
+const NO_DELEGATION: Delegation = {
   agent: closed,
   sendMessage: closed,
   taskOutput: closed,
@@ -119,8 +119,8 @@ export class LocalHost implements ChildHost {
   /** If some of them get a worktree, the state of the checkout is taken before anybody begins, because the first one may
    *  change the checkout. */
   async prepare(plans: readonly ChildPlan[]): Promise<void> {
-    const placed = plans.find(({ fork }) => fork.isolation !== undefined);
-    if (placed) await this.#options.worktrees.takeSnapshot(placed.siblings);
+    const inWorktree = plans.find(({ fork }) => fork.isolation !== undefined);
+    if (inWorktree) await this.#options.worktrees.takeSnapshot(inWorktree.siblings);
   }
 
   async open(plan: ChildPlan, parent: ChildParent, signal: AbortSignal): Promise<OpenChild> {
@@ -139,14 +139,14 @@ export class LocalHost implements ChildHost {
     if (!fork) throw new Error(`${opening.plan.fork.task} has no prefix in this process`);
     const { parent, family, order } = fork;
     const from = { prefix: family.base, model: parent.head.model, protocol: parent.protocol.name, ...this.#addressed };
-    return this.#placed(
+    return this.#openInWorkspace(
       opening,
       (facts) => forkJournal(this.#options.store, this.#options.journal, { ...facts, ...from }),
       async (opened) => {
-        const { journal, place } = opened;
+        const { journal, workspace } = opened;
         const line = new Lineage(journal, { ...parent, prefix: family.base, markers: [], turns: 0 }, entersIn(opening));
         if (family.shared) line.adopt(family.shared);
-        const { notice } = place;
+        const { notice } = workspace;
         for (const addition of notice === undefined ? additions : appendNotice(additions, notice))
           if (addition.kind === "blocks") line.extend(addition.blocks, { source: "directive" });
           else line.enter(addition.message, { source: "directive" });
@@ -154,7 +154,7 @@ export class LocalHost implements ChildHost {
         if (first) line.planNext({ ...first, admit: admitBy(opening.parent) });
         const { world } = this.#options.parent();
         // In a worktree nothing was read yet: the parent read other files.
-        const reads = place.isWorktree ? ReadState.empty() : world.reads.clone();
+        const reads = workspace.isWorktree ? ReadState.empty() : world.reads.clone();
         const sent = family.expectations[order]?.parent;
         const made = await this.#make(opening, {
           ...opened,
@@ -179,17 +179,17 @@ export class LocalHost implements ChildHost {
       ...this.#addressed,
       startedBy: { session: writer.id, task: fork.task },
     };
-    return this.#placed(
+    return this.#openInWorkspace(
       opening,
       (more) => createJournal(store, { ...more, ...facts }),
       async (opened) => {
-        const { journal, place } = opened;
+        const { journal, workspace } = opened;
         const settings = withRoutingKey(options.settings, protocol, journal.id);
         const line = beginLineage(journal, protocol, {
           head: { model, tools: registry.specs, system: agentPrompt(), settings },
         });
         const made = await this.#make(opening, { ...opened, line });
-        const { notice } = place;
+        const { notice } = workspace;
         const prompt = notice === undefined ? fork.directive : `${fork.directive}\n\n${notice}`;
         await made.agent.enterPrompt(prompt, NEVER);
         opening.parent.append({ kind: "message", message: { role: "user", content: [text(prompt)] } });
@@ -204,13 +204,16 @@ export class LocalHost implements ChildHost {
     const { fork } = opening.plan;
     const { journal, replayed } = await openJournal(store, session);
     return this.#closingOnFailure({ journal }, async () => {
-      const isPlaced = fork.isolation !== undefined || replayed.state.has(MOVED_SLOT);
-      const place = this.#place(opening, { journal, placed: isPlaced ? await worktrees.reopen(fork) : undefined });
+      const hasWorktree = fork.isolation !== undefined || replayed.state.has(MOVED_SLOT);
+      const workspace = this.#workspaceFor(opening, {
+        journal,
+        worktree: hasWorktree ? await worktrees.reopen(fork) : undefined,
+      });
       const line = resumeLineage(journal, replayed, entersIn(opening));
       if (!line) throw new Error(`session ${session} has nothing to resume from`);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
       const engine = this.#engineFor(line, replayed);
-      const made = await this.#make(opening, { journal, line, place, replayed, state, engine });
+      const made = await this.#make(opening, { journal, line, workspace, replayed, state, engine });
       const { shared, inherited, turns } = replayed;
       if (turns === 0 && shared && inherited) {
         const around = { facts: modelFacts(shared.model), ttl: settings.ttl, now: this.#options.options.clock.now() };
@@ -237,23 +240,23 @@ export class LocalHost implements ChildHost {
   }
 
   /** Opens what a new child needs before its line can begin: a worktree if its plan says so, and a journal. */
-  async #placed(
+  async #openInWorkspace(
     opening: Opening,
     createKept: (facts: JournalFacts) => Promise<JournalWriter>,
     open: (opened: Opened) => Promise<OpenChild>,
   ): Promise<OpenChild> {
     const { fork, siblings } = opening.plan;
     const { worktrees, options } = this.#options;
-    const placed =
+    const worktree =
       fork.isolation === undefined ? undefined : await worktrees.create(fork, { siblings, signal: opening.signal });
-    const facts = { cwd: placed?.folders.to ?? options.cwd, product: PRODUCT };
+    const facts = { cwd: worktree?.folders.to ?? options.cwd, product: PRODUCT };
     const journal: Journal = await (fork.skipTranscript ? ephemeralJournal(fork.task) : createKept(facts));
-    return this.#closingOnFailure({ journal, placed }, () =>
-      open({ journal, place: this.#place(opening, { journal, placed }) }),
+    return this.#closingOnFailure({ journal, worktree }, () =>
+      open({ journal, workspace: this.#workspaceFor(opening, { journal, worktree }) }),
     );
   }
 
-  #place({ plan, signal }: Opening, { journal, placed }: Closing): ChildWorkspace {
+  #workspaceFor({ plan, signal }: Opening, { journal, worktree }: Closing): ChildWorkspace {
     const { options, worktrees, registry } = this.#options;
     const moved = (): void => void journal.appendAll([{ entry: { kind: "state", slot: MOVED_SLOT, value: true } }]);
     const { touches: touchesOf } = registry;
@@ -265,18 +268,18 @@ export class LocalHost implements ChildHost {
       claims,
       touchesOf,
       moved,
-      placed,
+      worktree,
       signal,
     });
   }
 
   /** A child that cannot be opened leaves nothing open and no unfinished worktree. */
-  async #closingOnFailure<T>({ journal, placed }: Closing, open: () => Promise<T>): Promise<T> {
+  async #closingOnFailure<T>({ journal, worktree }: Closing, open: () => Promise<T>): Promise<T> {
     try {
       return await open();
     } catch (error) {
       await journal.close();
-      if (placed) await this.#options.worktrees.settle(placed, { end: "failed", answer: "", label: placed.task });
+      if (worktree) await this.#options.worktrees.settle(worktree, { end: "failed", answer: "", label: worktree.task });
       throw error;
     }
   }
@@ -285,19 +288,19 @@ export class LocalHost implements ChildHost {
     const { registry, settings, extensions } = this.#options;
     const { plan, origin } = opening;
     const { fork } = plan;
-    const { journal, line, place, replayed, inherited } = making;
+    const { journal, line, workspace, replayed, inherited } = making;
     const { filter } = origin;
     const parent = this.#options.parent();
-    const ask = askFor(opening.parent, place);
+    const ask = askFor(opening.parent, workspace);
     const inbox = new Inbox(journal, replayed);
     const edits = new EditTracker();
     const earlier = replayed ? readEditedFiles(await this.#entriesOf(journal.id), registry.touches) : [];
     const isFork = fork.agentType === "fork" && fork.directive !== "";
     const audit =
-      filter?.memory && (await this.#audit(filter.memory, fork, { place, hasCell: () => agent.world.hasCell() }));
+      filter?.memory && (await this.#audit(filter.memory, fork, { workspace, hasCell: () => agent.world.hasCell() }));
     const parts: AgentParts = {
       ...{ registry, journal, line, extensions, replayed, inherited, ask },
-      options: place.options,
+      options: workspace.options,
       engine: making.engine ?? parent.engine,
       account: new Account(fork.limits, { above: opening.parent.budget, spent: plan.spent }),
       settings: {
@@ -305,19 +308,19 @@ export class LocalHost implements ChildHost {
         name: fork.agentId ?? fork.task,
         scope: fork.label,
         ttl: childTtl(modelFacts(line.state.head.model)),
-        ...(isFork ? { directive: directiveOf(fork, place) } : {}),
+        ...(isFork ? { directive: directiveOf(fork, workspace) } : {}),
       },
       rights: {
-        policy: place.policy(parent.guard.policy),
+        policy: workspace.policy(parent.guard.policy),
         mode: parent.guard.mode,
         asks: ask ? "parent" : "nobody",
         filter,
         unwatched: typeof audit === "string" ? audit : undefined,
       },
-      delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
+      delegation: { ...NO_DELEGATION, ...extensions.delegation() },
       environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${fork.task}` },
-      ...(place.isWorktree ? place.agentParts : { files: parent.world.files }),
-      bounds: place.bounds,
+      ...(workspace.isWorktree ? workspace.agentParts : { files: parent.world.files }),
+      bounds: workspace.bounds,
       notices: () => inbox.tail(),
       emit: (event) => {
         edits.observe(event);
@@ -332,15 +335,15 @@ export class LocalHost implements ChildHost {
       throw error;
     });
     this.#guards.add(agent.guard);
-    place.attach(agent);
-    return { agent, place, inbox, journal, audit, edited: () => [...earlier, ...edits.files] };
+    workspace.attach(agent);
+    return { agent, workspace, inbox, journal, audit, edited: () => [...earlier, ...edits.files] };
   }
 
   #run({ plan: { fork }, parent, signal }: Opening, made: Made): OpenChild {
-    const { agent, place, inbox, journal, audit, edited, sent } = made;
+    const { agent, workspace, inbox, journal, audit, edited, sent } = made;
     const { state, prefix } = agent.line;
     return new ChildRun({
-      ...{ plan: fork, parent, agent, place, inbox, signal },
+      ...{ plan: fork, parent, agent, workspace, inbox, signal },
       session: fork.skipTranscript ? undefined : journal.id,
       cacheKeyHash: cacheKeyHash({ ...state, prefix: sent ?? prefix }),
       diverged: sent && findDivergence(sent, prefix),
@@ -356,7 +359,7 @@ export class LocalHost implements ChildHost {
       check: (report, answer) => {
         // A report without the requested form may name a file anywhere.
         const unnamed = report ? edited() : edited().filter((path) => !answer.includes(basename(path)));
-        const { changed, cwd } = place;
+        const { changed, cwd } = workspace;
         const known = changed ? { gitStatus: changed } : {};
         return checkReport({ report: report ?? NO_REPORT, text: answer, edited: unnamed, cwd, ...known });
       },
@@ -376,15 +379,15 @@ export class LocalHost implements ChildHost {
   #audit(
     memory: MemoryFolder,
     plan: ForkPlan,
-    { place, hasCell }: { readonly place: ChildWorkspace; readonly hasCell: () => Promise<boolean> },
+    { workspace, hasCell }: { readonly workspace: ChildWorkspace; readonly hasCell: () => Promise<boolean> },
   ): Promise<RunAudit | string> {
     const { options, journal, parent, follow } = this.#options;
-    const { cwd, directories } = place.options;
+    const { cwd, directories } = workspace.options;
     return RunAudit.begin({
       ...{ memory, cwd, hasCell, follow },
       roots: [cwd, ...directories],
       agent: plan.agentId ?? plan.task,
-      ours: [options.state],
+      ignoredFolders: [options.state],
       keep: journal.outputs.path,
       othersRun: parent()
         .world.shells.list()
@@ -406,8 +409,8 @@ export class LocalHost implements ChildHost {
 }
 
 /** A child's questions go to its parent, worded for a person. */
-const askFor = ({ ask }: ChildParent, place: ChildWorkspace): Ask | undefined =>
-  ask && (async (question, signal) => ask(await place.rewriteQuestion(question), signal));
+const askFor = ({ ask }: ChildParent, workspace: ChildWorkspace): Ask | undefined =>
+  ask && (async (question, signal) => ask(await workspace.rewriteQuestion(question), signal));
 
 /** Passes each message that enters the context on to the parent. */
 const entersIn =
@@ -436,9 +439,9 @@ type Opening = {
 
 type Resuming = Extract<ChildPlan["begins"], { readonly kind: "resume" }>;
 
-type Closing = { readonly journal: Journal; readonly placed?: ChildWorktree | undefined };
+type Closing = { readonly journal: Journal; readonly worktree?: ChildWorktree | undefined };
 
-type Opened = { readonly journal: Journal; readonly place: ChildWorkspace };
+type Opened = { readonly journal: Journal; readonly workspace: ChildWorkspace };
 
 type Making = Opened &
   Pick<AgentParts, "line" | "replayed" | "inherited"> & {

@@ -21,7 +21,7 @@ export type AuditOptions = {
   /** The run's name in events. */
   readonly agent: string;
   /** Folders that the session itself writes in. */
-  readonly ours: readonly string[];
+  readonly ignoredFolders: readonly string[];
   /** Where copies are kept. */
   readonly keep: string;
   /** Do other commands of the session run in the background? They may write at any time. */
@@ -70,7 +70,7 @@ export class RunAudit implements AsyncDisposable {
   private constructor(options: AuditOptions, watch: Watch) {
     this.#options = options;
     this.#watch = watch;
-    for (const folder of options.ours) watch.accountFor(folder);
+    for (const folder of options.ignoredFolders) watch.accountFor(folder);
     this.#following = options.follow((event) => this.#noticed(event));
   }
 

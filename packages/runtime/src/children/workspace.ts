@@ -23,7 +23,7 @@ export type ChildWorkspaceParts = {
   readonly touchesOf: Registry["touches"];
   /** Called when it moves into a worktree while it works. */
   readonly moved: () => void;
-  readonly placed?: ChildWorktree | undefined;
+  readonly worktree?: ChildWorktree | undefined;
   readonly signal: AbortSignal;
 };
 
@@ -32,57 +32,57 @@ const MOST_HANDED_BACK = 2;
 
 export class ChildWorkspace {
   readonly #parts: ChildWorkspaceParts;
-  #placed: ChildWorktree | undefined;
+  #worktree: ChildWorktree | undefined;
   #agent: Agent | undefined;
   #handedBack = 0;
   #changed: readonly string[] | undefined;
 
   constructor(parts: ChildWorkspaceParts) {
     this.#parts = parts;
-    this.#placed = parts.placed;
+    this.#worktree = parts.worktree;
   }
 
   get isWorktree(): boolean {
-    return this.#placed !== undefined;
+    return this.#worktree !== undefined;
   }
 
   get cwd(): string {
-    return this.#placed?.folders.to ?? this.#parts.options.cwd;
+    return this.#worktree?.folders.to ?? this.#parts.options.cwd;
   }
 
   /** The files it changed, as absolute paths, once it has ended. */
   get changed(): readonly string[] | undefined {
-    const top = this.#placed?.tops.to;
+    const top = this.#worktree?.tops.to;
     return top === undefined ? undefined : this.#changed?.map((file) => join(top, file));
   }
 
   /** What it is told about its worktree, at the end of its directive. */
   get notice(): string | undefined {
-    if (!this.#placed) return undefined;
-    const { folders, leftOut } = this.#placed;
+    if (!this.#worktree) return undefined;
+    const { folders, leftOut } = this.#worktree;
     return worktreeNotice(folders, { isFork: this.#parts.plan.agentType === "fork", leftOut });
   }
 
   /** The session's options, with the folders that it works in. */
   get options(): AgentOptions {
     const { options } = this.#parts;
-    return this.#placed ? { ...options, cwd: this.cwd, directories: this.#directories(this.#placed) } : options;
+    return this.#worktree ? { ...options, cwd: this.cwd, directories: this.#directories(this.#worktree) } : options;
   }
 
   /** Additional parts of an agent in a worktree. */
   get agentParts(): Pick<AgentParts, "visible" | "move"> {
-    return this.#placed ? { visible: [this.#placed.repository], move: this.#placed.tops } : {};
+    return this.#worktree ? { visible: [this.#worktree.repository], move: this.#worktree.tops } : {};
   }
 
   policy(policy: Policy): Policy {
-    return this.#placed ? movedPolicy(policy, this.#placed.tops) : policy;
+    return this.#worktree ? movedPolicy(policy, this.#worktree.tops) : policy;
   }
 
   /** Rewrites a question for a person: with a note if no sandbox bounds the command, and with a rule that stays valid after
    *  the worktree is gone. */
   async rewriteQuestion(question: Question): Promise<Question> {
-    if (!this.#placed) return question;
-    const { from, to } = this.#placed.tops;
+    if (!this.#worktree) return question;
+    const { from, to } = this.#worktree.tops;
     const { rule, touches, notes } = question;
     const isOpen = (touches?.runs ?? []).length > 0 && !(await this.#agent?.world.isBounded());
     const more = `it works in the worktree ${to}, but without the sandbox this command could change ${from} too`;
@@ -99,24 +99,24 @@ export class ChildWorkspace {
   }
 
   readonly bounds: WorkBounds = {
-    relocate: (call) => this.#placed && relocateCall(call, this.#placed.tops, this.#parts.touchesOf),
+    relocate: (call) => this.#worktree && relocateCall(call, this.#worktree.tops, this.#parts.touchesOf),
     begin: async (touches = {}) => this.#mayBegin(touches),
   };
 
   async settle(end: TaskEnd, answer: string): Promise<readonly string[]> {
     const { claims, plan, isolated } = this.#parts;
     claims.release(plan.task);
-    if (!this.#placed) return [];
-    const { notes, files } = await isolated.settle(this.#placed, { end, answer, label: plan.label });
+    if (!this.#worktree) return [];
+    const { notes, files } = await isolated.settle(this.#worktree, { end, answer, label: plan.label });
     this.#changed = files;
     return notes;
   }
 
   /** A message for it, if its work conflicts with the checkout and it should resolve that itself. */
   async conflicts(): Promise<string | undefined> {
-    if (!this.#placed || this.#handedBack >= MOST_HANDED_BACK) return undefined;
+    if (!this.#worktree || this.#handedBack >= MOST_HANDED_BACK) return undefined;
     this.#handedBack += 1;
-    return this.#parts.isolated.handBackConflicts(this.#placed).catch(() => undefined); // its end tells what is wrong
+    return this.#parts.isolated.handBackConflicts(this.#worktree).catch(() => undefined); // its end tells what is wrong
   }
 
   #directories({ tops }: ChildWorktree): readonly string[] {
@@ -124,20 +124,21 @@ export class ChildWorkspace {
   }
 
   async #mayBegin(touches: Touches): Promise<string | undefined> {
-    if (this.#placed) return undefined;
+    if (this.#worktree) return undefined;
     const { plan, claims, options, isolated, moved } = this.#parts;
     const conflict = claims.take(touches, { task: plan.task, label: plan.label, cwd: options.cwd });
     if (!conflict || options.permissions.policy.worktrees.onClaim !== "isolate" || !this.#agent)
       return conflict && claimedText(conflict);
     const { world, guard } = this.#agent;
-    const placed = await isolated
+    const worktree = await isolated
       .create(plan, { siblings: { family: `${plan.task} moves`, tasks: [plan.task] }, signal: this.#parts.signal })
       .catch((error: Error) => error);
-    if (placed instanceof Error) return `${claimedText(conflict)} No worktree could be made for you: ${placed.message}`;
-    this.#placed = placed;
-    const place = { cwd: this.cwd, roots: [this.cwd, ...this.#directories(placed)] };
-    await world.moveTo({ ...place, visible: [placed.repository] });
-    guard.moveTo({ ...place, move: placed.tops }, this.policy(guard.policy));
+    if (worktree instanceof Error)
+      return `${claimedText(conflict)} No worktree could be made for you: ${worktree.message}`;
+    this.#worktree = worktree;
+    const place = { cwd: this.cwd, roots: [this.cwd, ...this.#directories(worktree)] };
+    await world.moveTo({ ...place, visible: [worktree.repository] });
+    guard.moveTo({ ...place, move: worktree.tops }, this.policy(guard.policy));
     moved();
     return `Not done: ${conflict.path} is being changed by ${conflict.task} (${conflict.label}). So that you are not in each other's way:\n${this.notice}\nDo it there.`;
   }

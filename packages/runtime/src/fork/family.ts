@@ -12,7 +12,7 @@ import {
   entryLifetimeMs,
   type FamilyPlan,
   type FrozenPrefix,
-  type GateEdge,
+  type GateClock,
   InputError,
   LaunchGate,
   launchOrder,
@@ -54,7 +54,7 @@ export type FamilyRequest = {
   readonly mayGrow?: boolean; // default: false
   /** The gate of earlier forks of the same bytes. */
   readonly gate?: LaunchGate;
-  readonly edge?: GateEdge; // default: real time
+  readonly edge?: GateClock; // default: real time
 };
 
 export type GrownFamily = {

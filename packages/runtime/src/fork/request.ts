@@ -14,8 +14,8 @@ import type { DelegateMode, ForkLimits, ForkPlan, Isolation, SpendLimits, TailCh
 export type ForkSettings = {
   /** A call must say "fork" to get one. */
   readonly isExplicit: boolean;
-  /** A call waits for its agent: forks are switched off. */
-  readonly waits: boolean;
+  /** Forks are switched off, so a call waits for its agent. */
+  readonly forksOff: boolean;
   /** After this time a call no longer waits; 0: it always waits. */
   readonly autoBackgroundMs: number;
   readonly tail: Required<TailChoice>;
@@ -66,8 +66,9 @@ export type ForkOptions = TailChoice & {
 type Wanted = Pick<ForkOptions, "prompt" | "label" | "mode" | "isolation"> & { readonly agentType?: string };
 
 export type AgentCallRequest =
-  /** `waits`: the call is answered when the agent has ended. `instead`: why it is not a fork, if the call asked for one. */
-  | { readonly ok: true; readonly wanted: Wanted; readonly waits: boolean; readonly instead?: string }
+  /** `blocksCaller`: the call is answered when the agent has ended. `whyNotFork`: why it is not a fork, if the call asked for
+   *  one. */
+  | { readonly ok: true; readonly wanted: Wanted; readonly blocksCaller: boolean; readonly whyNotFork?: string }
   | { readonly ok: false; readonly reason: string };
 
 export const GENERAL_PURPOSE = "general-purpose";
@@ -82,25 +83,25 @@ export const readAgentCall = (
   const { description, prompt, subagent_type: type, isolation, run_in_background: inBackground } = args;
   if (typeof description !== "string" || typeof prompt !== "string") return no("Agent needs description and prompt.");
   if (!gate.allowed && gate.isFinal) return no(`Nothing was started: ${gate.reason}. Do the work yourself.`);
-  const waits = settings.waits && inBackground !== true;
-  const mode = waits ? "sync" : "fire-and-forget";
+  const blocksCaller = settings.forksOff && inBackground !== true;
+  const mode = blocksCaller ? "sync" : "fire-and-forget";
   const wanted: Wanted = {
     ...{ prompt, label: description, mode },
     ...(isolation === "worktree" ? { isolation } : {}),
   };
   switch (type) {
     case "fork":
-      return gate.allowed ? { ok: true, wanted, waits: false } : no(`No fork was started: ${gate.reason}.`);
+      return gate.allowed ? { ok: true, wanted, blocksCaller: false } : no(`No fork was started: ${gate.reason}.`);
     case undefined:
-      if (gate.allowed && !settings.isExplicit) return { ok: true, wanted, waits: false };
+      if (gate.allowed && !settings.isExplicit) return { ok: true, wanted, blocksCaller: false };
       return {
         ok: true,
         wanted: { ...wanted, agentType: GENERAL_PURPOSE },
-        waits,
-        ...(gate.allowed || settings.waits ? {} : { instead: gate.reason }),
+        blocksCaller,
+        ...(gate.allowed || settings.forksOff ? {} : { whyNotFork: gate.reason }),
       };
     case GENERAL_PURPOSE:
-      return { ok: true, wanted: { ...wanted, agentType: GENERAL_PURPOSE }, waits };
+      return { ok: true, wanted: { ...wanted, agentType: GENERAL_PURPOSE }, blocksCaller };
     default:
       return no(`Unknown subagent_type ${JSON.stringify(type)}. Use "${GENERAL_PURPOSE}", or omit it to start a fork.`);
   }
@@ -198,9 +199,9 @@ export const parsePlan = (value: Json | undefined): ForkPlan | undefined => {
 
 // --- the gate ------------------------------------------------------------------------------------------------------------
 
-export type ForkQuestion = {
+export type ForkConditions = {
   /** The setting `forks` and the variable PREFORK_FORK_SUBAGENT. */
-  readonly flag: boolean;
+  readonly isEnabled: boolean;
   readonly interactive: boolean;
   /** A permission policy was stated, so questions have an answer without a person. */
   readonly policyStated: boolean;
@@ -217,11 +218,11 @@ export type ForkGate =
 /** A child that cannot even read a few files is useless. */
 export const LEAST_HEADROOM = 8_000;
 
-export const forkAllowed = (question: ForkQuestion): ForkGate => {
-  const { flag, interactive, policyStated, insideFork, headroom } = question;
+export const forkAllowed = (conditions: ForkConditions): ForkGate => {
+  const { isEnabled, interactive, policyStated, insideFork, headroom } = conditions;
   const no = (reason: string): ForkGate => ({ allowed: false, reason, isFinal: insideFork });
   if (insideFork) return no("a fork does its work itself and starts no other agents");
-  if (!flag) return no("forks are switched off");
+  if (!isEnabled) return no("forks are switched off");
   if (!interactive && !policyStated)
     return no("nobody can be asked here and no permission policy was stated (--permission-mode, --allow or --deny)");
   if (headroom < LEAST_HEADROOM)

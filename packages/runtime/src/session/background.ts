@@ -171,7 +171,7 @@ const gateOf = ({ options, settings, parent, journal, replayed }: BackgroundPart
   const { permissions, environment } = options;
   const { line, engine } = parent();
   return forkAllowed({
-    flag: options.forks !== "off",
+    isEnabled: options.forks !== "off",
     interactive: permissions.ask !== undefined,
     policyStated: permissions.stated,
     insideFork: isInsideFork(environment, replayed) || journal.isFork,

@@ -28,7 +28,7 @@ export type SessionActions = {
 };
 
 export const createControl = (session: SessionActions, parts: ControlParts): SessionControl => {
-  const { hub, questions, launcher: host, inbox, taskTools, options } = parts;
+  const { hub, questions, launcher, inbox, taskTools, options } = parts;
   const { running } = session;
   hub.keepHistory();
   return {
@@ -57,7 +57,7 @@ export const createControl = (session: SessionActions, parts: ControlParts): Ses
       exchange?.abort();
       await exchange?.ended;
     },
-    background: (taskId) => host.background(taskId),
+    background: (taskId) => launcher.background(taskId),
   };
 };
 

@@ -68,7 +68,7 @@ export const toForkSettings = ({
   readonly forking?: ForkingOptions;
 }): ForkSettings => ({
   isExplicit: forking.isExplicit ?? false,
-  waits: forks === "off",
+  forksOff: forks === "off",
   autoBackgroundMs: forking.autoBackgroundMs ?? 0,
   tail: { inFlight: forking.inFlight ?? "keep", placeholders: forking.placeholders ?? "forks" },
   mostPerFamily: forking.mostPerFamily ?? 200,

@@ -64,15 +64,15 @@ export type SessionOptions = {
   readonly forking?: ForkingOptions;
   /** Who the main line is: `main` of a terminal or the command line, `sdk` of a program. Default: sdk. */
   readonly querySource?: "main" | "sdk";
-  /** Where children run: given the host of this process, which may serve some of them. Default: that one. */
+  /** Where children run. Receives this process's host, so that you can delegate to it. Default: that host. */
   readonly childHost?: (local: ChildHost) => ChildHost;
-  readonly mostTasks?: number; // at once, further ones wait for a place; default: 50
+  readonly mostTasks?: number; // at once; further ones wait for a free slot; default: 50
   /** Tool servers (MCP). Default: none; `readServers` finds those of the settings. */
   readonly servers?: readonly ServerEntry[];
   readonly serverTimes?: ServersOptions["times"];
   /** Instructions that its model may ask for. Default: none; `readSkills` finds those of the user and the project. */
   readonly skills?: readonly Skill[];
-  /** What else is added: tools, sections of the first content, hooks. Default: none; `readExtensions` finds a user's own. */
+  /** What else is added: tools, sections of the first message, hooks. Default: none; `readExtensions` finds a user's own. */
   readonly extensions?: readonly Extension[];
   readonly extensionTimes?: HookTimes;
 };

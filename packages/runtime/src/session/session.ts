@@ -62,8 +62,8 @@ export class Session implements AsyncDisposable {
   #closed: Promise<void> | undefined;
   readonly #closing = new AbortController();
   #isWatching = false;
-  /** The exchange that a notification of its tasks began. */
-  #woken: Promise<unknown> | undefined;
+  /** The exchange that a task's notice started. */
+  #selfStarted: Promise<unknown> | undefined;
   #exchanging: RunningExchange | undefined;
 
   /** Use `createSession` or `resumeSession`. */
@@ -126,12 +126,12 @@ export class Session implements AsyncDisposable {
     });
     const events = this.#parts.hub.read({ isLast: endsExchange, accepts: () => isOwn });
     const stop = new AbortController();
-    const result = this.#alone(async (done) => {
+    const result = this.#runExclusively(async (done) => {
       await before;
-      this.#begins(stop, result);
+      this.#markRunning(stop, result);
       return this.#exchange(prompt, { ...options, stop: stop.signal, done });
     });
-    if (!before) this.#begins(stop, result);
+    if (!before) this.#markRunning(stop, result);
     return new Exchange(events, result, (reason) => stop.abort(reason));
   }
 
@@ -159,7 +159,7 @@ export class Session implements AsyncDisposable {
     return mergeBack(await this.worktrees(), tasks, { ...options, waking: { host: launcher, runs } });
   }
 
-  /** Undoes the last merges: so many, or all of the last command. */
+  /** Undoes the last `which` merges, or all merges of the last command (`"group"`). */
   async undoMerge(which: number | "group" = 1): Promise<readonly UndoResult[]> {
     return (await this.worktrees()).undo(which);
   }
@@ -170,7 +170,7 @@ export class Session implements AsyncDisposable {
     return this.#parts.launcher.forkAll(list);
   }
 
-  /** Whoever waits for this task, or for any, continues, and so does the task. The conversation is notified of its end. */
+  /** Stops waiting for this task, or for all tasks; the task keeps running. The conversation is notified when it ends. */
   background(taskId?: string): void {
     this.#parts.launcher.background(taskId);
   }
@@ -199,7 +199,7 @@ export class Session implements AsyncDisposable {
   /** Compacts the conversation now. */
   async compact(focus?: string): Promise<CompactionResult> {
     const before = this.#mustBeFree();
-    return this.#alone(async () => {
+    return this.#runExclusively(async () => {
       await before;
       return this.#parts.agent.compactNow(this.#closing.signal, focus);
     });
@@ -241,16 +241,16 @@ export class Session implements AsyncDisposable {
     return task;
   }
 
-  /** Returns what the next exchange has to wait for: an exchange that the session began by itself, of which the caller cannot
-   *  know. */
+  /** Returns what the next exchange has to wait for: an exchange that the session started by itself and the caller cannot
+   *  know about. */
   #mustBeFree(): Promise<unknown> | undefined {
     this.#mustBeOpen();
-    if (this.#running === this.#woken) return this.#running;
+    if (this.#running === this.#selfStarted) return this.#running;
     if (this.#running !== undefined) throw new InputError("an exchange is running; wait for its result or abort it");
     return undefined;
   }
 
-  #begins(stop: AbortController, result: Promise<unknown>): void {
+  #markRunning(stop: AbortController, result: Promise<unknown>): void {
     const ended = (): void => {
       if (this.#exchanging === exchanging) this.#exchanging = undefined;
     };
@@ -258,9 +258,9 @@ export class Session implements AsyncDisposable {
     this.#exchanging = exchanging;
   }
 
-  /** Whoever sees the end, by the outcome or by the last event, can begin the next exchange. If another one already waits for
-   *  it, that one counts as running. */
-  #alone<T>(work: (done: () => void) => Promise<T>): Promise<T> {
+  /** A caller that sees the end, in the result or in the last event, can start the next exchange. If another exchange is
+   *  already waiting for this one, it counts as running. */
+  #runExclusively<T>(work: (done: () => void) => Promise<T>): Promise<T> {
     const done = (): void => {
       if (this.#running === running) this.#running = undefined;
     };
@@ -273,7 +273,7 @@ export class Session implements AsyncDisposable {
   /** Without a prompt it continues with the notices of its tasks. */
   async #exchange(
     prompt: Prompt | undefined,
-    { signal, stop, done, limits, tasks = "wait" }: Exchanging,
+    { signal, stop, done, limits, tasks = "wait" }: ExchangeArgs,
   ): Promise<ExchangeResult> {
     const { options, hub, journal, launcher } = this.#parts;
     await Promise.resolve(); // so that the caller can listen first
@@ -306,7 +306,7 @@ export class Session implements AsyncDisposable {
 
   async #converse(
     prompt: Prompt | undefined,
-    { run, tasks }: Conversing,
+    { run, tasks }: ConversationArgs,
     signal: AbortSignal,
   ): Promise<ExchangeResult> {
     const { agent, stored } = this.#parts;
@@ -320,7 +320,7 @@ export class Session implements AsyncDisposable {
     const before = run.account.spent;
     const first = await runExchange(run, signal);
     const result = tasks === "wait" ? await this.#withTasks(first, run, signal) : first;
-    await stored.releaseEnded(); // what it could not hear now keeps nothing
+    await stored.releaseEnded(); // undelivered notices do not keep a stored prefix alive
     return { ...result, ...spentSince(before, run.account.spent) }; // what children spent while it waited counts too
   }
 
@@ -328,7 +328,7 @@ export class Session implements AsyncDisposable {
   async #withTasks(first: ExchangeResult, run: AgentRun, signal: AbortSignal): Promise<ExchangeResult> {
     const { agent, runs } = this.#parts;
     let result = first;
-    while (result.end === "done" && (await this.#mustGoOn(signal))) {
+    while (result.end === "done" && (await this.#waitForNotices(signal))) {
       agent.enterNotices();
       const { maxTurns } = run.limits;
       const limits = {
@@ -350,7 +350,7 @@ export class Session implements AsyncDisposable {
   }
 
   /** Waits until the model must be notified, and keeps its cache entry alive meanwhile. */
-  async #mustGoOn(signal: AbortSignal): Promise<boolean> {
+  async #waitForNotices(signal: AbortSignal): Promise<boolean> {
     const { launcher, keepAlive } = this.#parts;
     const waiting = new AbortController();
     const keepingWarm = keepAlive?.keepWarm(AbortSignal.any([waiting.signal, signal]));
@@ -367,18 +367,18 @@ export class Session implements AsyncDisposable {
     if (this.#isWatching) return;
     this.#isWatching = true;
     try {
-      while (await this.#mustGoOn(this.#closing.signal)) {
+      while (await this.#waitForNotices(this.#closing.signal)) {
         if (this.#running !== undefined)
-          await this.#running; // it hears of them at its own boundaries
+          await this.#running; // it delivers the notices at its own boundaries
         else {
           const stop = new AbortController();
-          const exchange = this.#alone((done) =>
+          const exchange = this.#runExclusively((done) =>
             this.#exchange(undefined, { stop: stop.signal, tasks: "leave", done }),
           );
-          this.#begins(stop, exchange);
-          this.#woken = this.#running;
+          this.#markRunning(stop, exchange);
+          this.#selfStarted = this.#running;
           const { end } = await exchange;
-          if (end !== "done") return; // what it could not hear now, the next prompt tells
+          if (end !== "done") return; // undelivered notices go out with the next prompt
         }
       }
     } finally {
@@ -396,8 +396,8 @@ export class Session implements AsyncDisposable {
 }
 
 /** `done`: called when the next one may begin. */
-type Exchanging = PromptOptions & { readonly stop: AbortSignal; readonly done: () => void };
-type Conversing = { readonly run: AgentRun; readonly tasks: "wait" | "leave" };
+type ExchangeArgs = PromptOptions & { readonly stop: AbortSignal; readonly done: () => void };
+type ConversationArgs = { readonly run: AgentRun; readonly tasks: "wait" | "leave" };
 
 /** An exchange that ended because its time was up was not interrupted by anybody. */
 const timed = (result: ExchangeResult, timer: AbortSignal | undefined): ExchangeResult =>

@@ -2,8 +2,8 @@
  *  Invariant: questions are asked one at a time, in the order they came. Each is answered once, even if several answers
  *  arrive at once. An answer belongs to its question; if that no longer waits, the answer changes nothing. A waiting
  *  question holds no timer and no connection.
- *  Equal questions are one question: asked once, and everybody who asked gets the answer. So "no, and stop" ends each
- *  of them, because continuing would only lead the others back to what was refused. `equalQuestions` tells whom an
+ *  Equal questions are one question: asked once, and everybody who asked gets the answer. So "no, and stop" ends
+ *  every task that asked, because continuing would only lead the others back to what was refused. `equalQuestions` tells whom an
  *  answer would reach.
  *  Elsewhere: what is asked (@prefork/guard), who answers (../ports.ts), ending a child (../children). */
 
@@ -12,7 +12,7 @@ import type { Answer, Ask, Question } from "../ports.ts";
 
 export type QuestionsOptions = {
   readonly ask: Ask;
-  /** Called when a question starts and stops waiting: once each, also for questions that nobody was asked. */
+  /** Called when a question starts and stops waiting: once each, even for questions that never reached anybody. */
   readonly onWaiting?: (question: Question, isWaiting: boolean) => void;
   /** Would this rule allow that call? Default: a rule only reaches equal questions. */
   readonly covers?: (rule: string, question: Question) => boolean;
@@ -31,9 +31,9 @@ type WaitingQuestion = {
 export class Questions {
   readonly #options: QuestionsOptions;
   readonly #queue: WaitingQuestion[] = [];
-  #isPutting = false;
+  #isAsking = false;
   /** The question that is being asked now. Its controller withdraws it. */
-  #put: { readonly waiting: WaitingQuestion; readonly over: AbortController } | undefined;
+  #current: { readonly waiting: WaitingQuestion; readonly over: AbortController } | undefined;
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
@@ -56,7 +56,7 @@ export class Questions {
     if (signal.aborted) return Promise.resolve(INTERRUPTED);
     if (this.#options.signal?.aborted) return Promise.resolve(this.#byPolicy(SESSION_ENDED));
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const { onWaiting: waits } = this.#options;
+    const { onWaiting } = this.#options;
     const leave = (): void => void this.#settle(waiting, INTERRUPTED);
     const waiting: WaitingQuestion = {
       question,
@@ -64,7 +64,7 @@ export class Questions {
       answered: (answer) => {
         signal.removeEventListener("abort", leave);
         try {
-          waits?.(question, false);
+          onWaiting?.(question, false);
           resolve(answer);
         } catch (error) {
           reject(error); // one asker's failure must not keep the others waiting
@@ -74,13 +74,13 @@ export class Questions {
     this.#queue.push(waiting);
     signal.addEventListener("abort", leave, { once: true });
     try {
-      waits?.(question, true);
+      onWaiting?.(question, true);
     } catch (error) {
       signal.removeEventListener("abort", leave);
       this.#take(waiting);
       reject(error);
     }
-    void this.#putAll();
+    void this.#askAll();
     return promise;
   }
 
@@ -91,25 +91,25 @@ export class Questions {
     return waiting !== undefined && this.#answer(waiting, answer);
   }
 
-  async #putAll(): Promise<void> {
-    if (this.#isPutting) return;
-    this.#isPutting = true;
-    for (let first = this.#queue[0]; first; first = this.#queue[0]) await this.#putOne(first);
-    this.#isPutting = false;
+  async #askAll(): Promise<void> {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    for (let first = this.#queue[0]; first; first = this.#queue[0]) await this.#askOne(first);
+    this.#isAsking = false;
   }
 
   /** Until it is answered or withdrawn. If asking fails, nobody is there to answer. */
-  async #putOne(waiting: WaitingQuestion): Promise<void> {
+  async #askOne(waiting: WaitingQuestion): Promise<void> {
     const over = new AbortController();
-    const takenBack = Promise.withResolvers<"taken back">();
-    over.signal.addEventListener("abort", () => takenBack.resolve("taken back"), { once: true });
-    this.#put = { waiting, over };
+    const withdrawn = Promise.withResolvers<"withdrawn">();
+    over.signal.addEventListener("abort", () => withdrawn.resolve("withdrawn"), { once: true });
+    this.#current = { waiting, over };
     try {
-      const outcome = await Promise.race([this.#options.ask(waiting.question, over.signal), takenBack.promise]);
-      this.#put = undefined;
-      if (outcome !== "taken back") this.#answer(waiting, outcome);
+      const outcome = await Promise.race([this.#options.ask(waiting.question, over.signal), withdrawn.promise]);
+      this.#current = undefined;
+      if (outcome !== "withdrawn") this.#answer(waiting, outcome);
     } catch (error) {
-      this.#put = undefined;
+      this.#current = undefined;
       this.#settle(waiting, this.#byPolicy(error instanceof Error ? error.message : String(error)));
     }
   }
@@ -141,7 +141,7 @@ export class Questions {
   /** Ends the wait of one question. */
   #settle(waiting: WaitingQuestion, answer: Answer): void {
     if (!this.#take(waiting)) return;
-    if (this.#put?.waiting === waiting) this.#put.over.abort();
+    if (this.#current?.waiting === waiting) this.#current.over.abort();
     waiting.answered(answer);
   }
 
@@ -160,19 +160,20 @@ export class Questions {
 const INTERRUPTED: Answer = { kind: "deny", reason: "the user interrupted before the question was answered" };
 const SESSION_ENDED = "the session ended";
 
-/** Questions are equal if the same would be done, whoever would do it and however a command is described. */
+/** Questions are equal if they would do the same thing, regardless of who asks and of the command's description. */
 const questionKey = ({ tool, args }: Question): string => {
   const { description: _description, ...done } = args;
   return JSON.stringify([tool, tool === "Bash" ? done : args]);
 };
 
-/** Counts the denials of one child and decides when it should end.
+/** Counts the turns of one child in which a call was denied, and decides when the child should end. The caller records at
+ *  most one denial per turn.
  *  Invariant: the verdict depends only on the recorded calls and their order. Once the child should end, nothing
  *  changes that, and the reason names what was refused. */
 
 export type DenialLimits = {
-  readonly inARow?: number; // default: 3
-  readonly inAll?: number; // default: 8
+  readonly consecutiveTurns?: number; // default: 3
+  readonly totalTurns?: number; // default: 8
 };
 
 export type DenialVerdict =
@@ -184,15 +185,15 @@ const SHOWN_KINDS = 3;
 const SHOWN_CHARACTERS = 80;
 
 export class Denials {
-  readonly #inARow: number;
-  readonly #inAll: number;
+  readonly #consecutiveTurns: number;
+  readonly #totalTurns: number;
   readonly #denied: string[] = [];
-  #row = 0;
+  #consecutive = 0;
   #verdict: DenialVerdict = { kind: "go-on" };
 
-  constructor({ inARow = 3, inAll = 8 }: DenialLimits = {}) {
-    this.#inARow = inARow;
-    this.#inAll = inAll;
+  constructor({ consecutiveTurns = 3, totalTurns = 8 }: DenialLimits = {}) {
+    this.#consecutiveTurns = consecutiveTurns;
+    this.#totalTurns = totalTurns;
   }
 
   get verdict(): DenialVerdict {
@@ -203,15 +204,16 @@ export class Denials {
   recordDenial(key: string): DenialVerdict {
     if (this.#verdict.kind === "end") return this.#verdict;
     this.#denied.push(key);
-    this.#row += 1;
-    if (this.#row >= this.#inARow) this.#verdict = endVerdict(this.#denied.slice(-this.#row), " in a row");
-    else if (this.#denied.length >= this.#inAll) this.#verdict = endVerdict(this.#denied, "");
+    this.#consecutive += 1;
+    if (this.#consecutive >= this.#consecutiveTurns)
+      this.#verdict = endVerdict(this.#denied.slice(-this.#consecutive), " in a row");
+    else if (this.#denied.length >= this.#totalTurns) this.#verdict = endVerdict(this.#denied, "");
     return this.#verdict;
   }
 
   /** A call was allowed that could have been refused. */
   recordApproval(): void {
-    this.#row = 0;
+    this.#consecutive = 0;
   }
 }
 

@@ -274,7 +274,14 @@ test("what another agent may have written while a memory run had a command runni
   const tell = (agent: string, body: EventBody): void =>
     follower({ session: "s", ...body, seq: 0, at: 0, level: "info", agent });
   const audit = await RunAudit.begin({
-    ...{ memory, roots: [place.at("work")], cwd: place.at("work"), agent: "task-1", ours: [], othersRun: false },
+    ...{
+      memory,
+      roots: [place.at("work")],
+      cwd: place.at("work"),
+      agent: "task-1",
+      ignoredFolders: [],
+      othersRun: false,
+    },
     keep: place.at("work/kept"),
     hasCell: async () => false,
     follow: (one) => {

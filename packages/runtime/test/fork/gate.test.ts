@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ForkQuestion, forkAllowed, LEAST_HEADROOM } from "../../src/fork/index.ts";
+import { type ForkConditions, forkAllowed, LEAST_HEADROOM } from "../../src/fork/index.ts";
 import { readSwitches } from "../../src/session/forking.ts";
 import { steadyNow } from "../../src/session/options.ts";
 
-const open: ForkQuestion = {
-  flag: true,
+const open: ForkConditions = {
+  isEnabled: true,
   interactive: true,
   policyStated: false,
   insideFork: false,
@@ -19,9 +19,9 @@ test("an interactive main agent with room in its window may fork, and so may a h
 });
 
 test("each reason against forking is sufficient and names itself", () => {
-  const reasons: readonly (readonly [Partial<ForkQuestion>, RegExp])[] = [
+  const reasons: readonly (readonly [Partial<ForkConditions>, RegExp])[] = [
     [{ insideFork: true }, /a fork does its work itself/],
-    [{ flag: false }, /switched off/],
+    [{ isEnabled: false }, /switched off/],
     [{ interactive: false }, /--permission-mode, --allow or --deny/],
     [{ headroom: LEAST_HEADROOM - 1 }, /7999 tokens of the window are left/],
     [{ headroom: -5 }, /only 0 tokens/],
@@ -34,7 +34,7 @@ test("each reason against forking is sufficient and names itself", () => {
 });
 
 test("inside a fork, that is the reason, regardless of all others", () => {
-  const gate = forkAllowed({ ...open, insideFork: true, flag: false, headroom: 0 });
+  const gate = forkAllowed({ ...open, insideFork: true, isEnabled: false, headroom: 0 });
   assert.deepEqual(gate, {
     allowed: false,
     reason: "a fork does its work itself and starts no other agents",

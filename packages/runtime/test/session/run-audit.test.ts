@@ -39,7 +39,14 @@ const auditOf = async (place: Scratch, call: AuditedCall, change: () => void) =>
   const tell = (body: EventBody): void =>
     follower({ session: "s", ...body, seq: 0, at: 0, level: "info", agent: "task-1" });
   const audit = await RunAudit.begin({
-    ...{ memory, roots: [place.at("work")], cwd: place.at("work"), agent: "task-1", ours: [], othersRun: false },
+    ...{
+      memory,
+      roots: [place.at("work")],
+      cwd: place.at("work"),
+      agent: "task-1",
+      ignoredFolders: [],
+      othersRun: false,
+    },
     ...{ keep: place.at("kept"), maxFiles },
     hasCell: async () => hasCell,
     follow: (one) => {

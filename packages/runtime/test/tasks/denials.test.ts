@@ -5,7 +5,7 @@ import { Denials } from "../../src/tasks/index.ts";
 
 const GO_ON = { kind: "go-on" } as const;
 
-test("three denials in a row end a child, and the reason names them", () => {
+test("three turns in a row with a denial end a child, and the reason names them", () => {
   const denials = new Denials();
   assert.deepEqual(denials.recordDenial("Bash npm publish"), GO_ON);
   assert.deepEqual(denials.recordDenial("Write /etc/hosts"), GO_ON);
@@ -32,7 +32,7 @@ test("eight denials in total end it too, however many calls were allowed in betw
 });
 
 test("what was refused is shown in one short line, whatever it contains", () => {
-  const denials = new Denials({ inARow: 1 });
+  const denials = new Denials({ consecutiveTurns: 1 });
   assert.deepEqual(denials.recordDenial(`Bash cat <<E\n${"x".repeat(200)}`), {
     kind: "end",
     reason: `1 call was not allowed: Bash cat <<E ${"x".repeat(66)}….`,
@@ -42,11 +42,11 @@ test("what was refused is shown in one short line, whatever it contains", () => 
 test("the verdict follows from the counts, and is never reversed", () => {
   const limit = fc.integer({ min: 1, max: 10 });
   fc.assert(
-    fc.property(fc.array(fc.boolean(), { maxLength: 40 }), limit, limit, (told, inARow, inAll) => {
-      const denials = new Denials({ inARow, inAll });
+    fc.property(fc.array(fc.boolean(), { maxLength: 40 }), limit, limit, (told, consecutiveTurns, totalTurns) => {
+      const denials = new Denials({ consecutiveTurns, totalTurns });
       const shouldEnd = told.some((_, at) => {
         const until = told.slice(0, at + 1);
-        return until.filter((isNo) => isNo).length >= inAll || at - until.lastIndexOf(false) >= inARow;
+        return until.filter((isNo) => isNo).length >= totalTurns || at - until.lastIndexOf(false) >= consecutiveTurns;
       });
       for (const isNo of told) isNo ? denials.recordDenial("x") : denials.recordApproval();
       assert.equal(denials.verdict.kind, shouldEnd ? "end" : "go-on");

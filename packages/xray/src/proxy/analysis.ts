@@ -301,7 +301,7 @@ export class Analysis {
       outcome,
       ...(usage ? { usage } : {}),
       all: this.#tally.spent,
-      lineages: this.#tally.lineages,
+      lineages: this.#tally.lineageCount,
     });
     this.#record(flight);
     this.#rest();

@@ -1,6 +1,6 @@
-/** Totals: of all requests, of each lineage, of each family, of each cause.
- *  Invariant: a request is counted once, when its answer has ended; lists are bounded and drop their oldest, into a
- *  total if one is promised.
+/** Totals for all requests, for each lineage, for each family and for each cause.
+ *  Invariant: a request is counted once, when its answer has ended; lists are bounded: the oldest items are
+ *  dropped, and where the report has an `older` total, they are added to it.
  *  Elsewhere: what is counted (analysis.ts), the fields of a report (report.ts). */
 
 import {
@@ -114,7 +114,7 @@ const MOST_MISSES = 200;
 const MOST_MEMBERS = 1_000;
 const MOST_NAMES = 50;
 
-/** How often each thing happened. The names are ours and few, but their number is bounded anyway. */
+/** How often each thing happened. We choose the names, and there are few; the map is bounded anyway. */
 export class NameCounts {
   readonly #times = new Map<string, number>();
 
@@ -139,7 +139,8 @@ export class Tally {
   #lineagesSeen = 0;
   #lineagesOlder = 0;
 
-  /** A request has been placed in a lineage; its usage comes later. `step` has the numbers of requests and lineages. */
+  /** A request has been placed in a lineage; its usage comes later. `step` holds the request's index and its
+   *  lineage's id. */
   enter(facts: LineageFacts, step: XrayStep): void {
     const known = this.#lineages.get(facts.id);
     const { index, prompt } = step;
@@ -167,7 +168,7 @@ export class Tally {
     this.#families.set(from, family);
     const [oldest] = this.#families.keys();
     if (oldest !== undefined && this.#families.size > MOST_FAMILIES) this.#families.delete(oldest);
-    return family.lineages.size > 1 ? this.#named(family) : undefined;
+    return family.lineages.size > 1 ? this.#describe(family) : undefined;
   }
 
   miss(miss: MissReport): void {
@@ -190,7 +191,7 @@ export class Tally {
     if (step.relation !== "repeats") this.#families.get(step.grewFrom ?? -1)?.sum.add(bill);
   }
 
-  /** It was paid for, but not completed. */
+  /** Counts a request that was billed but whose answer was cut off. */
   breakOff(bill: Bill): void {
     this.#brokenOff.add(bill);
   }
@@ -199,7 +200,7 @@ export class Tally {
     return this.#all.spent();
   }
 
-  get lineages(): number {
+  get lineageCount(): number {
     return this.#lineagesSeen;
   }
 
@@ -212,13 +213,13 @@ export class Tally {
         .map(({ sum, ...lineage }) => ({ ...lineage, ...sum.spent() }))
         .sort((one, other) => one.id - other.id),
       older: { ...this.#older.spent(), lineages: this.#lineagesOlder },
-      families: families.map((family) => ({ ...this.#named(family), ...family.sum.spent() })),
+      families: families.map((family) => ({ ...this.#describe(family), ...family.sum.spent() })),
       causes: [...this.#causes.values()].sort((one, other) => other.tokens - one.tokens),
       misses: [...this.#misses],
     };
   }
 
-  #named({ from, prefix, members, lineages }: Family): Omit<FamilyReport, keyof ProxySpend> {
+  #describe({ from, prefix, members, lineages }: Family): Omit<FamilyReport, keyof ProxySpend> {
     return { from, prefix, members: [...members], lineages: [...lineages] };
   }
 }
