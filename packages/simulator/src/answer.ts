@@ -38,7 +38,7 @@ export type MessageTerms = {
   readonly messageId: string;
   /** The beginning of call ids. */
   readonly callId: string;
-  readonly says: ReadonlySet<string>;
+  readonly encodableBlocks: ReadonlySet<string>;
   readonly createdMs: number;
 };
 
@@ -48,7 +48,10 @@ export const stableId = (prefix: string, sequence: number, content: string): str
 
 const sent = (block: AnswerBlock, index: number, terms: MessageTerms): SentBlock => {
   const { type } = block;
-  if (!terms.says.has(type) && !(terms.says.has("*_tool_result") && type.endsWith("_tool_result")))
+  if (
+    !terms.encodableBlocks.has(type) &&
+    !(terms.encodableBlocks.has("*_tool_result") && type.endsWith("_tool_result"))
+  )
     throw new TypeError(`answer.content[${index}].type: ${type} cannot be said on this wire`);
   switch (type) {
     case "text":

@@ -33,13 +33,13 @@ export type BillTerms = {
   readonly startedAt: number;
   readonly fast: boolean;
   /** `inference_geo: "us"` costs a tenth more. */
-  readonly inUs: boolean;
+  readonly usOnly: boolean;
   /** The client wrote markers, which some providers price differently from automatic caching. */
   readonly marked: boolean;
 };
 
 export const billOf = (usage: Usage, terms: BillTerms): Billed => {
-  const { rules, fast, inUs, marked } = terms;
+  const { rules, fast, usOnly, marked } = terms;
   const writes = Object.entries(usage.written) as [Ttl, number][];
   if (rules.free) return { inputUnits: usage.plain + sum(writes), usd: 0 };
   const prices = pricesOf(usage, terms);
@@ -50,13 +50,13 @@ export const billOf = (usage: Usage, terms: BillTerms): Billed => {
   const inputUnits = usage.plain + priced / prices.input;
   const speed = fast ? rules.facts?.fast : undefined;
   const perMillion = inputUnits * (speed?.input ?? prices.input) + usage.output * (speed?.output ?? prices.output);
-  return { inputUnits: tidy(inputUnits, 1e6), usd: tidy((perMillion / 1e6) * (inUs ? 1.1 : 1), 1e12) };
+  return { inputUnits: tidy(inputUnits, 1e6), usd: tidy((perMillion / 1e6) * (usOnly ? 1.1 : 1), 1e12) };
 };
 
-export type Holding = { readonly tokens: number; readonly from: number; readonly until: number };
+export type StoredPrompt = { readonly tokens: number; readonly from: number; readonly until: number };
 
 /** A prompt that is stored by name: its input once, and its storage by the hour. */
-export const holdingBill = ({ tokens, from, until }: Holding, { facts }: ModelRules): Billed => {
+export const storageBill = ({ tokens, from, until }: StoredPrompt, { facts }: ModelRules): Billed => {
   if (facts === undefined) return { inputUnits: null, usd: null };
   const { storage } = facts;
   const hours = Math.max(0, until - from) / HOUR;

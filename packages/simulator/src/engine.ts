@@ -4,7 +4,7 @@
 
 import type { JsonObject, Usage } from "@prefork/wire";
 import { type MessageTerms, type SimMessage, stableId } from "./answer.ts";
-import { type BillTerms, billOf, cachedEnd, holdingBill, usageOf } from "./bill.ts";
+import { type BillTerms, billOf, cachedEnd, storageBill, usageOf } from "./bill.ts";
 import type { ReadBlock } from "./body.ts";
 import { type CacheResult, Caching, type Miss } from "./cache/index.ts";
 import type { SimClock } from "./clock.ts";
@@ -15,13 +15,13 @@ import type { ModelRules, WireName } from "./rules/index.ts";
 import type { TokenRule } from "./tokens.ts";
 import {
   type AnswerEncoder,
-  type Held,
-  type HeldCall,
   type Ids,
   type ReadRequest,
   type Received,
   type Refused,
   refused,
+  type StoredPromptCall,
+  type StoreReply,
   type Wire,
   type WireSession,
 } from "./wire.ts";
@@ -63,7 +63,7 @@ type Memory = {
   readonly lineages: Lineages;
   readonly sessions: ReadonlyMap<WireName, WireSession>;
   /** Which request stored a prompt, by the name of the stored prompt. */
-  readonly holders: Map<string, { readonly requestId: string; readonly rules: ModelRules }>;
+  readonly storedBy: Map<string, { readonly requestId: string; readonly rules: ModelRules }>;
 };
 
 export class Engine {
@@ -89,15 +89,15 @@ export class Engine {
   }
 
   /** Resolves when a request for this model may be admitted; undefined if it may be now. */
-  room(model: string): Promise<void> | undefined {
-    return this.#memory.caching.room(this.#options.rulesFor(model).cache);
+  whenAdmissible(model: string): Promise<void> | undefined {
+    return this.#memory.caching.whenAdmissible(this.#options.rulesFor(model).cache);
   }
 
   admit(received: Received, wire: Wire): Admission | Refused {
     try {
       const rules = this.#options.rulesFor(received.model);
       const reading = this.session(wire).read(received, rules);
-      return reading.ok ? this.#take({ received, rules, reading }) : reading;
+      return reading.ok ? this.#admitRead({ received, rules, reading }) : reading;
     } catch (cause) {
       return refused(thrownBy("simulator", cause));
     }
@@ -111,31 +111,31 @@ export class Engine {
   }
 
   /** Stores a prompt by name, or changes a stored one. The ledger row of the call that created it pays for it. */
-  hold(call: HeldCall, received: Received, wire: Wire): Held | Refused {
+  store(call: StoredPromptCall, received: Received, wire: Wire): StoreReply | Refused {
     try {
       const rules = this.#options.rulesFor(received.model);
       const count = (prompt: ReadPrompt): number => this.#rendered(prompt, rules, "count").tokens;
-      const reply = this.session(wire).hold?.(call, received, { rules, count });
-      if (reply === undefined) return refused({ status: 404, message: "nothing can be held by name here" });
-      if (reply.ok && reply.holding !== undefined) this.#payFor(reply.holding, received);
+      const reply = this.session(wire).store?.(call, received, { rules, count });
+      if (reply === undefined) return refused({ status: 404, message: "this provider cannot store prompts by name" });
+      if (reply.ok && reply.stored !== undefined) this.#payFor(reply.stored, received);
       return reply;
     } catch (cause) {
       return refused(thrownBy("simulator", cause));
     }
   }
 
-  #payFor(holding: NonNullable<Held["holding"]>, { requestId, model }: Received): void {
-    const { ledger, holders } = this.#memory;
-    const first = holders.get(holding.name);
-    const holder = first ?? { requestId, rules: this.#options.rulesFor(model) };
-    holders.set(holding.name, holder);
-    const usage = { plain: holding.tokens, read: 0, written: {}, output: 0 };
-    ledger.update(holder.requestId, {
+  #payFor(stored: NonNullable<StoreReply["stored"]>, { requestId, model }: Received): void {
+    const { ledger, storedBy } = this.#memory;
+    const first = storedBy.get(stored.name);
+    const creator = first ?? { requestId, rules: this.#options.rulesFor(model) };
+    storedBy.set(stored.name, creator);
+    const usage = { plain: stored.tokens, read: 0, written: {}, output: 0 };
+    ledger.update(creator.requestId, {
       status: 200,
       outcome: "complete",
-      ...usageColumns(usage, holder.rules.cache.ttls),
-      nextRead: holding.tokens,
-      billed: holdingBill(holding, holder.rules),
+      ...usageColumns(usage, creator.rules.cache.ttls),
+      nextRead: stored.tokens,
+      billed: storageBill(stored, creator.rules),
     });
   }
 
@@ -143,43 +143,44 @@ export class Engine {
     return render(prompt, { partition, rules, tokenRule: this.#options.tokenRule });
   }
 
-  #take({ received, rules, reading }: Accepted): Admission | Refused {
+  #admitRead({ received, rules, reading }: Accepted): Admission | Refused {
     const { tokenRule } = this.#options;
     const { sequence, requestId, startedAt, model } = received;
     const { ledger, caching, lineages } = this.#memory;
     const partition = partitionOf(received, rules, reading);
     const rendered = this.#rendered(reading.prompt, rules, partition);
-    const asked = reading.caching;
-    const taken = caching.take({ rendered, asked, rules: rules.cache, startedAt, sequence, tokenRule });
-    if (!taken.ok) return refused(invalid(taken.message));
+    const requested = reading.caching;
+    const cacheResult = caching.take({ rendered, requested, rules: rules.cache, startedAt, sequence, tokenRule });
+    if (!cacheResult.ok) return refused(invalid(cacheResult.message));
     const divergence = lineages.firstDivergence(rendered, partition);
     lineages.remember(rendered, partition);
-    const usage = usageOf(rendered.tokens, taken.read, taken.writes);
+    const usage = usageOf(rendered.tokens, cacheResult.read, cacheResult.writes);
     const lastHash = rendered.blocks.at(-1)?.hash ?? "";
     const messageId = stableId(reading.ids.message, sequence, lastHash);
-    const diagnostics = reading.diagnose({ rendered, partition, read: taken.read });
+    const diagnostics = reading.diagnose({ rendered, partition, read: cacheResult.read });
     // A stored prompt is read whatever else differs.
-    const diverged = asked.held === undefined ? divergedMiss(reading.prompt, rendered, divergence) : undefined;
-    const miss = taken.miss ?? diverged;
+    const diverged =
+      requested.storedTokens === undefined ? divergedMiss(reading.prompt, rendered, divergence) : undefined;
+    const miss = cacheResult.miss ?? diverged;
     const price = priceTerms(received, rules, reading);
     ledger.update(requestId, {
       messageId,
       status: 200,
       ...usageColumns(usage, rules.cache.ttls),
-      expectedRead: taken.expected,
-      nextRead: taken.nextRead,
+      expectedRead: cacheResult.expected,
+      nextRead: cacheResult.nextRead,
       firstDivergence: divergence?.path ?? null,
       missCause: miss?.cause ?? null,
       missWords: miss?.words ?? null,
       billed: billOf(usage, price),
     });
-    const began = { messageId, partition, fingerprint: rendered.fingerprint, lastHash, cached: cachedEnd(usage) };
-    const { begun, heard } = reading;
+    const beginFacts = { messageId, partition, fingerprint: rendered.fingerprint, lastHash, cached: cachedEnd(usage) };
+    const { onBegin, blocksOf } = reading;
     const clock = this.#options.clock;
     const progress = progressOf({
-      taken,
-      begun: (message) => begun({ ...began, message }),
-      heard,
+      cacheResult,
+      onBegin: (message) => onBegin({ ...beginFacts, message }),
+      blocksOf,
       clock,
       close: (change, output) =>
         ledger.update(requestId, { ...change, ...spentColumns(output, usage, { price, rules }) }),
@@ -200,7 +201,7 @@ export class Engine {
         sign: reading.sign,
         messageId,
         callId: reading.ids.call,
-        says: reading.says,
+        encodableBlocks: reading.encodableBlocks,
         createdMs: startedAt,
       },
     };
@@ -212,7 +213,7 @@ const emptyMemory = ({ wires }: EngineOptions): Memory => ({
   caching: new Caching(),
   lineages: new Lineages(),
   sessions: new Map(wires.map((wire) => [wire.name, wire.open()])),
-  holders: new Map(),
+  storedBy: new Map(),
 });
 
 type Accepted = { readonly received: Received; readonly rules: ModelRules; readonly reading: ReadRequest };
@@ -220,14 +221,14 @@ type Accepted = { readonly received: Received; readonly rules: ModelRules; reado
 /** Who can read what this request writes. */
 const partitionOf = ({ workspace }: Received, { cache }: ModelRules, { caching }: ReadRequest): string => {
   const owner = cache.isolation === "workspace" ? workspace : "organization";
-  return caching.apart === undefined ? owner : `${owner} ${caching.apart}`;
+  return caching.cacheScope === undefined ? owner : `${owner} ${caching.cacheScope}`;
 };
 
 const priceTerms = ({ startedAt }: Received, rules: ModelRules, reading: ReadRequest): BillTerms => ({
   rules,
   startedAt,
   fast: reading.fast === true,
-  inUs: reading.inUs === true,
+  usOnly: reading.usOnly === true,
   marked: reading.caching.markers > 0 || reading.caching.last !== undefined,
 });
 
@@ -245,28 +246,28 @@ const spentColumns = (output: number | undefined, usage: Usage, { price, rules }
     : { output, billed: billOf({ ...usage, output }, price) };
 
 type ProgressTerms = {
-  readonly taken: CacheResult;
-  readonly begun: (message: SimMessage) => void;
-  readonly heard: (message: SimMessage) => readonly ReadBlock[];
+  readonly cacheResult: CacheResult;
+  readonly onBegin: (message: SimMessage) => void;
+  readonly blocksOf: (message: SimMessage) => readonly ReadBlock[];
   readonly clock: SimClock;
   readonly close: (change: Partial<LedgerRow>, output: number | undefined) => void;
 };
 
-const progressOf = ({ taken, begun, heard, clock, close }: ProgressTerms): Progress => {
+const progressOf = ({ cacheResult, onBegin, blocksOf, clock, close }: ProgressTerms): Progress => {
   let message: SimMessage | undefined;
   let over = false;
   return {
     begin: (answer) => {
       message = answer;
-      begun(answer);
-      taken.begin(clock.now());
+      onBegin(answer);
+      cacheResult.begin(clock.now());
     },
-    finish: (outcome, { output = 0, ...said } = {}) => {
+    finish: (outcome, { output = 0, ...ending } = {}) => {
       if (over) return;
       over = true;
       const isWhole = message !== undefined && outcome === "complete";
-      taken.end(clock.now(), isWhole && message !== undefined ? heard(message) : undefined);
-      close({ outcome, ...said }, message === undefined ? undefined : output);
+      cacheResult.end(clock.now(), isWhole && message !== undefined ? blocksOf(message) : undefined);
+      close({ outcome, ...ending }, message === undefined ? undefined : output);
     },
   };
 };
@@ -288,7 +289,7 @@ const divergedMiss = (
   return {
     cause: "diverged",
     words: divergence.strippedThinking
-      ? `new user text made the model leave out earlier thinking, from ${divergence.path} on`
+      ? `new user text caused earlier thinking to be dropped, from ${divergence.path} on`
       : `differs from the best earlier request at ${divergence.path}`,
   };
 };

@@ -23,7 +23,7 @@ import { credentialOf, headersOf, keptPath, openBody, readBody, urlOf } from "./
 import { refuse, sendJson } from "./reply.ts";
 import type { SimAnswer, SimBody, SimRequest, SimScript } from "./script.ts";
 import { type Delivery, deliver } from "./serve-answer.ts";
-import type { Call, HeldCall, Received, Refused, Wire } from "./wire.ts";
+import type { Call, Received, Refused, StoredPromptCall, Wire } from "./wire.ts";
 
 // A static import of this module also loads an HTTP client, at every start.
 const { createServer } = process.getBuiltinModule("node:http");
@@ -117,8 +117,8 @@ export class SimServer {
         return this.#answer(arrival, call);
       case "count":
         return this.#count(arrival, call);
-      case "held":
-        return this.#hold(arrival, call);
+      case "stored-prompt":
+        return this.#storePrompt(arrival, call);
     }
   }
 
@@ -147,7 +147,7 @@ export class SimServer {
   }
 
   /** A prompt that is stored by name; only creating one adds a ledger row. */
-  #hold(arrival: Arrival, call: HeldCall): undefined {
+  #storePrompt(arrival: Arrival, call: StoredPromptCall): undefined {
     const { response, wire, body, url } = arrival;
     const { engine, keepBodies } = this.#parts;
     const { ledger } = engine;
@@ -164,7 +164,7 @@ export class SimServer {
     const fault = begins && "parsed" in opened ? this.faults.take(model, ["status"]) : undefined;
     const injected = fault?.kind === "status" ? { status: fault.status, message: faultMessage(fault) } : undefined;
     const refusal = injected ?? ("parsed" in opened ? undefined : opened);
-    const reply = refusal === undefined ? engine.hold(call, received, wire) : { ok: false as const, ...refusal };
+    const reply = refusal === undefined ? engine.store(call, received, wire) : { ok: false as const, ...refusal };
     if (reply.ok) {
       sendJson(response, { status: 200, requestId, idHeader: wire.idHeader }, reply.body);
       return;
@@ -226,7 +226,7 @@ export class SimServer {
       sendNoAnswer(response, fault.form, { [wire.idHeader]: requestId });
       return;
     }
-    const seat = engine.room(model) === undefined ? fault : await this.#seat(response, received, fault);
+    const seat = engine.whenAdmissible(model) === undefined ? fault : await this.#seat(response, received, fault);
     if (seat === DISCONNECTED) {
       ledger.update(requestId, { outcome: "aborted" });
       return;
@@ -248,12 +248,16 @@ export class SimServer {
     const { engine } = this.#parts;
     const gone = closed(response);
     let going = fault;
-    for (let room = engine.room(received.model); room !== undefined; room = engine.room(received.model)) {
+    for (
+      let admissible = engine.whenAdmissible(received.model);
+      admissible !== undefined;
+      admissible = engine.whenAdmissible(received.model)
+    ) {
       if (going?.kind === "together") {
         this.#gathering.leave(going);
         going = undefined;
       }
-      if ((await Promise.race([room, gone])) === DISCONNECTED) return DISCONNECTED;
+      if ((await Promise.race([admissible, gone])) === DISCONNECTED) return DISCONNECTED;
     }
     return going;
   }

@@ -15,10 +15,10 @@ import type { ModelRules, WireName } from "./rules/index.ts";
 export type Call =
   | { readonly kind: "answer"; readonly model?: string; readonly stream?: boolean }
   | { readonly kind: "count"; readonly model?: string }
-  | { readonly kind: "held"; readonly action: HeldAction; readonly name: string };
+  | { readonly kind: "stored-prompt"; readonly action: StoredPromptAction; readonly name: string };
 
 /** What can be done with a prompt that is stored by name. */
-export type HeldAction = "create" | "get" | "update" | "delete" | "list";
+export type StoredPromptAction = "create" | "get" | "update" | "delete" | "list";
 
 export type Received = {
   readonly parsed: ParsedBody;
@@ -80,19 +80,19 @@ export type ReadRequest = {
   readonly caching: CachingSettings;
   /** Uses the prices of another service class. */
   readonly fast?: boolean;
-  /** A region that costs a tenth more. */
-  readonly inUs?: boolean;
+  /** It runs only in the US, which costs a tenth more. */
+  readonly usOnly?: boolean;
   /** The beginnings of this format's ids. */
   readonly ids: Ids;
   readonly sign: (thinking: string) => string;
   /** Kinds of answer blocks that this format can encode. */
-  readonly says: ReadonlySet<string>;
+  readonly encodableBlocks: ReadonlySet<string>;
   readonly encoder: AnswerEncoder;
-  /** An answer as it would come back. */
-  readonly heard: (message: SimMessage) => readonly ReadBlock[];
+  /** An answer's blocks, as the client would send them back. */
+  readonly blocksOf: (message: SimMessage) => readonly ReadBlock[];
   /** The provider's own explanation of a cache miss, if it was asked for one. */
   readonly diagnose: (looked: LookedUpRequest) => Json;
-  readonly begun: (begun: StartedAnswer) => void;
+  readonly onBegin: (started: StartedAnswer) => void;
 };
 
 export type Refused = Refusal & { readonly ok: false };
@@ -100,15 +100,15 @@ export type Refused = Refusal & { readonly ok: false };
 export const refused = (refusal: Refusal): Refused => ({ ok: false, ...refusal });
 
 /** A call that concerns a stored prompt. */
-export type HeldCall = Extract<Call, { readonly kind: "held" }>;
+export type StoredPromptCall = Extract<Call, { readonly kind: "stored-prompt" }>;
 
-export type HoldTerms = { readonly rules: ModelRules; readonly count: (prompt: ReadPrompt) => number };
+export type StoreTerms = { readonly rules: ModelRules; readonly count: (prompt: ReadPrompt) => number };
 
-export type Held = {
+export type StoreReply = {
   readonly ok: true;
   readonly body: JsonObject;
   /** From when, until when and how much is stored, if this call has changed it. */
-  readonly holding?: { readonly name: string; readonly tokens: number; readonly from: number; readonly until: number };
+  readonly stored?: { readonly name: string; readonly tokens: number; readonly from: number; readonly until: number };
 };
 
 /** What a format remembers between requests. */
@@ -117,7 +117,7 @@ export interface WireSession {
   /** The prompt alone, to be counted. */
   readPrompt(received: Received, rules: ModelRules): { readonly ok: true; readonly prompt: ReadPrompt } | Refused;
   /** Only if prompts can be stored by name. */
-  hold?(call: HeldCall, received: Received, terms: HoldTerms): Held | Refused;
+  store?(call: StoredPromptCall, received: Received, terms: StoreTerms): StoreReply | Refused;
 }
 
 export type Wire = {

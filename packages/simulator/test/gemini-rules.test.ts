@@ -1,4 +1,4 @@
-/** Gemini: prompts that are kept by themselves without a promise, and prompts that are held by name. */
+/** Gemini: prompts that are kept by themselves without a promise, and prompts that are stored by name. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -55,7 +55,7 @@ test("above 200,000 tokens a whole request to 3.1 Pro costs twice as much to sen
   assert.equal((await rowOf(sim, ask([content(200_001)], {}, "gemini-3.1-pro"))).billed.usd, 0.800022);
 });
 
-const hold = async (sim: Simulator, more: Body = {}, model = flash): Promise<string> => {
+const store = async (sim: Simulator, more: Body = {}, model = flash): Promise<string> => {
   const body = {
     model: `models/${model}`,
     systemInstruction: { parts: [{ text: textOfTokens(6_000, 1) }] },
@@ -70,7 +70,7 @@ const hold = async (sim: Simulator, more: Body = {}, model = flash): Promise<str
 
 test("a prompt stored by name is read whole by every request that names it, from the first turn on", async () => {
   await using sim = await started("gemini-explicit");
-  const cachedContent = await hold(sim);
+  const cachedContent = await store(sim);
   sim.fault({ kind: "together", times: 3 });
   const rows = await Promise.all([1, 2, 3].map((seed) => rowOf(sim, ask([content(50, seed)], { cachedContent }))));
   for (const row of rows) {
@@ -85,9 +85,9 @@ test("without its name nothing is read, where nothing is cached automatically", 
   assert.deepEqual(figures(await rowOf(sim, ask([content(10_000)]))), { read: 0, written: 0, plain: 10_000 });
 });
 
-test("holding costs the input once and storage by the hour, an hour unless asked otherwise", async () => {
+test("storing costs the input once and storage by the hour, an hour unless asked otherwise", async () => {
   await using sim = await started("gemini");
-  const name = await hold(sim);
+  const name = await store(sim);
   const [row] = sim.ledger();
   assert.deepEqual(row && [figures(row), row.billed.usd], [{ read: 0, written: 0, plain: 10_000 }, 0.0125]);
   const change = { path: `/v1beta/${name}`, body: { ttl: "7200s" }, method: "PATCH" };
@@ -96,14 +96,14 @@ test("holding costs the input once and storage by the hour, an hour unless asked
   assert.equal(sim.ledger()[0]?.billed.usd, 0.0175);
   sim.clock.advance(HOUR / 2);
   await send(sim, { path: `/v1beta/${name}`, body: {}, method: "DELETE" });
-  assert.equal(sim.ledger()[0]?.billed.usd, 0.01, "half an hour was held");
-  assert.equal(sim.ledger().length, 1, "only beginning to hold is a row");
+  assert.equal(sim.ledger()[0]?.billed.usd, 0.01, "half an hour was stored");
+  assert.equal(sim.ledger().length, 1, "only creating a stored prompt adds a row");
 });
 
 test("storage costs more on 3.1 Pro, and where no price is published no money is shown", async () => {
   await using sim = await started("gemini");
-  await hold(sim, {}, "gemini-3.1-pro");
-  await hold(sim, {}, "gemini-2.5-pro");
+  await store(sim, {}, "gemini-3.1-pro");
+  await store(sim, {}, "gemini-2.5-pro");
   assert.deepEqual(
     sim.ledger().map(({ billed }) => billed),
     [
@@ -115,7 +115,7 @@ test("storage costs more on 3.1 Pro, and where no price is published no money is
 
 test("what has expired, was deleted, or belongs to another key or model cannot be named", async () => {
   await using sim = await started("gemini");
-  const cachedContent = await hold(sim, { ttl: "60s" });
+  const cachedContent = await store(sim, { ttl: "60s" });
   const named = ask([content(10)], { cachedContent });
   const gone = {
     status: 403,
@@ -131,18 +131,18 @@ test("what has expired, was deleted, or belongs to another key or model cannot b
   assert.equal((await rowOf(sim, named)).read, 10_000);
   sim.clock.advance(60_000);
   assert.deepEqual(await refusalOf(sim, named), gone);
-  const deleted = await hold(sim);
+  const deleted = await store(sim);
   await send(sim, { path: `/v1beta/${deleted}`, body: {}, method: "DELETE" });
   assert.deepEqual(await refusalOf(sim, ask([content(10)], { cachedContent: deleted })), gone);
 });
 
 test("a prompt too short to be stored is refused, and so is a request that sets a stored field again", async () => {
   await using sim = await started("gemini");
-  await assert.rejects(hold(sim, { systemInstruction: { parts: [{ text: "short" }] }, contents: [content(93, 2)] }), {
+  await assert.rejects(store(sim, { systemInstruction: { parts: [{ text: "short" }] }, contents: [content(93, 2)] }), {
     message:
       '{"code":400,"message":"Cached content is too small. total_token_count=95, min_total_token_count=4096","status":"INVALID_ARGUMENT"}',
   });
-  const cachedContent = await hold(sim);
+  const cachedContent = await store(sim);
   for (const more of [
     { systemInstruction: { parts: [{ text: "x" }] } },
     { tools: [{ functionDeclarations: [{ name: "f" }] }] },

@@ -16,7 +16,7 @@ import { Slots } from "./slots.ts";
 
 export type CacheRequest = {
   readonly rendered: Rendered;
-  readonly asked: CachingSettings;
+  readonly requested: CachingSettings;
   readonly rules: CacheRules;
   readonly startedAt: number;
   readonly sequence: number;
@@ -47,8 +47,8 @@ export class Caching {
   readonly #seen = new Set<string>();
 
   /** Resolves when a request under these rules may be admitted; undefined if it may be now. */
-  room({ slots }: CacheRules): Promise<void> | undefined {
-    return slots === "none" ? undefined : this.#slotsOf(slots.count).room();
+  whenAdmissible({ slots }: CacheRules): Promise<void> | undefined {
+    return slots === "none" ? undefined : this.#slotsOf(slots.count).whenFree();
   }
 
   take(request: CacheRequest): CacheResult | CacheRefusal {
@@ -64,9 +64,12 @@ export class Caching {
     return known;
   }
 
-  #takeSlot({ rendered, asked, tokenRule }: CacheRequest, rules: Exclude<CacheRules["slots"], "none">): CacheResult {
+  #takeSlot(
+    { rendered, requested, tokenRule }: CacheRequest,
+    rules: Exclude<CacheRules["slots"], "none">,
+  ): CacheResult {
     const { blocks, tokens } = rendered;
-    const seated = this.#slotsOf(rules.count).take(asked.off ? [] : blocks, rules, asked.slot);
+    const seated = this.#slotsOf(rules.count).take(requested.off ? [] : blocks, rules, requested.slot);
     const last = blocks.at(-1);
     return {
       ok: true,
@@ -82,19 +85,19 @@ export class Caching {
   }
 
   #takeEntries(request: CacheRequest, plan: CachePlan): CacheResult {
-    const { rules, startedAt, sequence, asked, rendered } = request;
+    const { rules, startedAt, sequence, requested, rendered } = request;
     const { found, entries } = this.#look(request, plan);
     const by = { startedAt, sequence };
     const writes = [...plan.writes, ...this.#sharedWrites(request, plan)].filter(({ at }) => at > found.at);
     const pending = entries.beginWrites(plan.places, writes, by);
-    const held = asked.held ?? 0;
-    const readable = Math.max(found.read, held);
+    const storedTokens = requested.storedTokens ?? 0;
+    const readable = Math.max(found.read, storedTokens);
     const last = rendered.blocks.at(-1);
     const after = last === undefined ? undefined : { hash: last.hash, end: last.end, path: last.path };
     return {
       ok: true,
       read: readable,
-      expected: Math.max(found.expected, held),
+      expected: Math.max(found.expected, storedTokens),
       miss: found.miss,
       writes,
       nextRead: writes.reduce((most, { end }) => (end <= plan.reach ? Math.max(most, end) : most), readable),
@@ -116,26 +119,28 @@ export class Caching {
   }
 
   /** The common part of this prompt and an earlier one becomes its own entry, if the rules say so. */
-  #sharedWrites({ rules, asked }: CacheRequest, { places }: CachePlan): readonly PlannedWrite[] {
+  #sharedWrites({ rules, requested }: CacheRequest, { places }: CachePlan): readonly PlannedWrite[] {
     const { automatic } = rules;
-    if (automatic === "none" || automatic.keeps !== "units" || asked.off) return [];
+    if (automatic === "none" || automatic.keeps !== "units" || requested.off) return [];
     const at = places.findLastIndex(({ hash }) => this.#seen.has(hash));
     for (const { hash } of places) this.#seen.add(hash);
     const end = places[at]?.end ?? 0;
     const isLast = at === places.length - 1;
-    return end < rules.minimumPrefix || at < 0 || isLast ? [] : [{ at, end, lifetimeMs: lifetimeOf(automatic, asked) }];
+    return end < rules.minimumPrefix || at < 0 || isLast
+      ? []
+      : [{ at, end, lifetimeMs: lifetimeOf(automatic, requested) }];
   }
 
   /** Caches the answer after its prompt, if the rules say so. It must not keep the prompt in memory meanwhile. */
   #answerWrites(
-    { rules, asked, tokenRule, ...request }: CacheRequest,
+    { rules, requested, tokenRule, ...request }: CacheRequest,
     entries: Entries,
     last: PrefixEnd | undefined,
   ): KeepAnswer {
     const { automatic, minimumPrefix } = rules;
-    if (automatic === "none" || !automatic.keepsOutput || asked.off || last === undefined) return () => undefined;
+    if (automatic === "none" || !automatic.keepsOutput || requested.off || last === undefined) return () => undefined;
     const by = { startedAt: request.startedAt, sequence: request.sequence };
-    const lifetimeMs = lifetimeOf(automatic, asked);
+    const lifetimeMs = lifetimeOf(automatic, requested);
     const seen = this.#seen;
     return (said, readableFrom) => {
       const places = endsIn(renderAfter(said, last, tokenRule), last, automatic);
@@ -156,14 +161,14 @@ const emptyPlan: CachePlan = {
   unseen: () => ({ cause: "no marker there", words: "was not looked for" }),
 };
 
-const planFor = ({ rendered, asked, rules }: CacheRequest): CachePlanResult => {
+const planFor = ({ rendered, requested, rules }: CacheRequest): CachePlanResult => {
   const { endings, automatic } = rules;
-  if (asked.off) return { ok: true, plan: emptyPlan };
-  if (endings !== "none") return { ok: true, plan: planEndings(rendered, asked, { ...rules, endings }) };
-  const marks = rules.markers !== "ignored" && (asked.markers > 0 || asked.last !== undefined);
-  if (marks || automatic === "none") return planMarkers(rendered, asked, rules);
+  if (requested.off) return { ok: true, plan: emptyPlan };
+  if (endings !== "none") return { ok: true, plan: planEndings(rendered, requested, { ...rules, endings }) };
+  const marks = rules.markers !== "ignored" && (requested.markers > 0 || requested.last !== undefined);
+  if (marks || automatic === "none") return planMarkers(rendered, requested, rules);
   const cached: AutomaticCache = { ...rules, automatic };
-  return { ok: true, plan: planAutomatic(rendered, asked, cached) };
+  return { ok: true, plan: planAutomatic(rendered, requested, cached) };
 };
 
 type Published = { readonly entries: Entries; readonly pending: PendingWrites; readonly rules: CacheRules };

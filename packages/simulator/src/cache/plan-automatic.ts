@@ -15,11 +15,11 @@ export const endsIn = (
   { step }: AutomaticRules,
 ): readonly PrefixEnd[] => (step === "block" ? blocks.filter(({ tokens }) => tokens > 0) : cutsOf(blocks, start, step));
 
-export const planAutomatic = (rendered: Rendered, asked: CachingSettings, rules: AutomaticCache): CachePlan => {
+export const planAutomatic = (rendered: Rendered, requested: CachingSettings, rules: AutomaticCache): CachePlan => {
   const { automatic, minimumPrefix } = rules;
   const places = endsIn(rendered.blocks, { hash: rendered.root, end: 0 }, automatic);
   const reach = automatic.lastTokenComputed ? rendered.tokens - 1 : rendered.tokens;
-  const lifetimeMs = lifetimeOf(automatic, asked);
+  const lifetimeMs = lifetimeOf(automatic, requested);
   const looks = places
     .map(({ end }, at) => ({ at, end, lifetimeMs }))
     .filter(({ end }) => end <= reach && end >= minimumPrefix)
@@ -42,8 +42,10 @@ export const planAutomatic = (rendered: Rendered, asked: CachingSettings, rules:
   };
 };
 
-export const lifetimeOf = ({ lifetimeMs, retention }: AutomaticRules, { retention: asked }: CachingSettings): number =>
-  (asked === undefined ? undefined : retention[asked]) ?? lifetimeMs;
+export const lifetimeOf = (
+  { lifetimeMs, retention }: AutomaticRules,
+  { retention: requested }: CachingSettings,
+): number => (requested === undefined ? undefined : retention[requested]) ?? lifetimeMs;
 
 type KeptTerms = { readonly automatic: AutomaticRules; readonly lifetimeMs: number };
 

@@ -11,15 +11,15 @@ import { lifetime, markersIn } from "./plan-markers.ts";
 
 export const planEndings = (
   rendered: Rendered,
-  asked: CachingSettings,
+  requested: CachingSettings,
   rules: CacheRules & { readonly endings: EndingRules },
 ): CachePlan => {
   const { endings: limits, minimumPrefix, defaultTtl } = rules;
-  const implicit = asked.mode !== "explicit";
+  const implicit = requested.mode !== "explicit";
   const marks = markersIn(rendered);
   const ends = implicit ? endingsIn(rendered) : [];
   const ttlAt = new Map<number, Ttl>([
-    ...ends.map((at) => [at, asked.ttl ?? defaultTtl] as const),
+    ...ends.map((at) => [at, requested.ttl ?? defaultTtl] as const),
     ...marks.map(({ index, ttl }) => [index, ttl] as const),
   ]);
   const lookedUp = [

@@ -25,16 +25,16 @@ const cacheable = (block: RenderedBlock): boolean =>
 const isServerResult = (block: RenderedBlock): boolean =>
   block.kind !== "tool_result" && block.kind.endsWith("_tool_result");
 
-export const planMarkers = (rendered: Rendered, asked: CachingSettings, rules: CacheRules): CachePlanResult => {
+export const planMarkers = (rendered: Rendered, requested: CachingSettings, rules: CacheRules): CachePlanResult => {
   const explicit = markersIn(rendered);
-  const automatic = lastBreakpoint(rendered, asked.last);
+  const automatic = lastBreakpoint(rendered, requested.last);
   const taken = automatic === undefined ? undefined : explicit.find(({ index }) => index === automatic.index);
   if (automatic !== undefined && taken !== undefined && taken.ttl !== automatic.ttl)
     return refused(
       `cache_control: the last cacheable block already carries a marker with ttl ${taken.ttl}, which differs from ${automatic.ttl}`,
     );
   const added = automatic === undefined || taken !== undefined ? [] : [automatic];
-  const found = asked.markers + added.length;
+  const found = requested.markers + added.length;
   if (rules.markers === "strict" && found > rules.maxMarkers)
     return refused(`A maximum of ${rules.maxMarkers} blocks with cache_control may be provided. Found ${found}.`);
   const marked = [...explicit, ...added].sort((a, b) => a.index - b.index).slice(-rules.maxMarkers);

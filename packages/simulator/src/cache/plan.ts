@@ -32,10 +32,10 @@ export type CachingSettings = {
   /** Neither looked up nor cached. */
   readonly off?: true;
   /** A key that separates entries: they are found only under the same key. */
-  readonly apart?: string;
+  readonly cacheScope?: string;
   readonly slot?: number;
   /** Tokens at the start of the prompt that are stored by name, and so are certainly read. */
-  readonly held?: number;
+  readonly storedTokens?: number;
 };
 
 /** A position to try, as an index into the plan's places; a read there extends the entry by up to this time. */

@@ -27,23 +27,23 @@ export class Slots {
   }
 
   /** Resolves when a slot may have become free; undefined if one is free. */
-  room(): Promise<void> | undefined {
+  whenFree(): Promise<void> | undefined {
     return this.#slots.some(({ busy }) => !busy) ? undefined : this.#freed.promise;
   }
 
   take(prompt: readonly RenderedBlock[], { similarity }: SlotRules, wanted?: number): SlotLease {
     const tokens = prompt.at(-1)?.end ?? 0;
     // The last token of a prompt is always computed.
-    const held = this.#slots.map((slot, number) => ({
+    const candidates = this.#slots.map((slot, number) => ({
       slot,
       number,
       common: Math.max(0, Math.min(tokens - 1, commonTokens(slot.tape, prompt))),
     }));
-    const free = held.filter(({ slot }) => !slot.busy);
+    const free = candidates.filter(({ slot }) => !slot.busy);
     const similar = free.filter(({ common }) => common > similarity * tokens).sort((a, b) => b.common - a.common);
     const oldest = free.toSorted((a, b) => a.slot.usedAt - b.slot.usedAt);
     const chosen = free.find(({ number }) => number === wanted) ?? similar[0] ?? oldest[0];
-    const best = held.reduce((a, b) => (b.common > a.common ? b : a));
+    const best = candidates.reduce((a, b) => (b.common > a.common ? b : a));
     if (chosen === undefined)
       return { read: 0, expected: best.common, miss: otherSlotMiss(best), leave: () => undefined };
     const { slot, common } = chosen;

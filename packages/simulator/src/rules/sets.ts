@@ -63,9 +63,9 @@ const sets: readonly RuleSet[] = [
     name: "gemini",
     rules: gemini,
     wires: ["gemini"],
-    words: "automatic, from 2,048 or 4,096 tokens; and held by name",
+    words: "automatic, from 2,048 or 4,096 tokens; and stored by name",
   },
-  { name: "gemini-explicit", rules: geminiExplicit, wires: ["gemini"], words: "only what is held by name is read" },
+  { name: "gemini-explicit", rules: geminiExplicit, wires: ["gemini"], words: "only what is stored by name is read" },
   {
     name: "deepseek",
     rules: deepseek,

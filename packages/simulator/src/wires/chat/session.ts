@@ -13,7 +13,7 @@ import { answerEncoder, messageBody } from "./encode-answer.ts";
 import { promptOf, turnsOf } from "./prompt.ts";
 import { checkRequest } from "./validate.ts";
 
-const says = new Set(["text", "thinking", "tool_use"]);
+const encodableBlocks = new Set(["text", "thinking", "tool_use"]);
 
 export class ChatSession implements WireSession {
   read(received: Received, rules: ModelRules): ReadRequest | Refused {
@@ -39,15 +39,15 @@ export class ChatSession implements WireSession {
       caching,
       ids: { message: "chatcmpl", call: "call" },
       sign: () => "",
-      says,
+      encodableBlocks,
       encoder: answerEncoder({
         reports,
         marked: caching.markers > 0 && rules.cache.markers !== "ignored",
         includeUsage: objectOf(body.stream_options).include_usage === true,
       }),
-      heard: answerReader(reports),
+      blocksOf: answerReader(reports),
       diagnose: () => null,
-      begun: () => undefined,
+      onBegin: () => undefined,
     };
   }
 
@@ -58,7 +58,7 @@ export class ChatSession implements WireSession {
 }
 
 const answerReader =
-  (reports: ModelRules["reports"]): ReadRequest["heard"] =>
+  (reports: ModelRules["reports"]): ReadRequest["blocksOf"] =>
   (message): readonly ReadBlock[] =>
     turnsOf(messageBody(message, { reports }), reports.reasoning);
 

@@ -1,20 +1,20 @@
 /** Gemini's API: content generated, streamed and counted, and prompts stored by name. */
 
-import { type Call, type HeldAction, type Refused, refused, type Wire } from "../../wire.ts";
+import { type Call, type Refused, refused, type StoredPromptAction, type Wire } from "../../wire.ts";
 import { errorBody } from "./complaints.ts";
 import { GeminiSession } from "./session.ts";
 
 const modelPath = /^\/v1(?:beta|alpha)?\/models\/([^/:]+):(\w+)$/;
-const heldPath = /^\/v1(?:beta|alpha)?\/(cachedContents(?:\/[^/:]+)?)$/;
+const storedPath = /^\/v1(?:beta|alpha)?\/(cachedContents(?:\/[^/:]+)?)$/;
 
-const one: Readonly<Record<string, HeldAction>> = { GET: "get", PATCH: "update", DELETE: "delete" };
-const many: Readonly<Record<string, HeldAction>> = { GET: "list", POST: "create" };
+const one: Readonly<Record<string, StoredPromptAction>> = { GET: "get", PATCH: "update", DELETE: "delete" };
+const many: Readonly<Record<string, StoredPromptAction>> = { GET: "list", POST: "create" };
 
 const wrongMethod = refused({ status: 405, message: "Method Not Allowed" });
 
-const heldCall = (method: string, name: string): Call | Refused => {
+const storedPromptCall = (method: string, name: string): Call | Refused => {
   const action = (name.includes("/") ? one : many)[method];
-  return action === undefined ? wrongMethod : { kind: "held", action, name };
+  return action === undefined ? wrongMethod : { kind: "stored-prompt", action, name };
 };
 
 const modelCall = (
@@ -42,8 +42,8 @@ export const geminiWire: Wire = {
   callOf: (method, url) => {
     const ofModel = modelPath.exec(url.pathname);
     if (ofModel !== null) return modelCall(method, url, ofModel);
-    const [, name] = heldPath.exec(url.pathname) ?? [];
-    return name === undefined ? undefined : heldCall(method, name);
+    const [, name] = storedPath.exec(url.pathname) ?? [];
+    return name === undefined ? undefined : storedPromptCall(method, name);
   },
   open: () => new GeminiSession(),
   errorBody,

@@ -14,16 +14,16 @@ export type PromptTerms = {
   readonly model: string;
   readonly rules: CacheRules;
   /** The stored prompt that the request names: tools, instructions and the turns before its own. */
-  readonly held?: JsonObject;
+  readonly stored?: JsonObject;
 };
 
-export const promptOf = (body: JsonObject, { model, rules, held }: PromptTerms): ReadPrompt => {
+export const promptOf = (body: JsonObject, { model, rules, stored }: PromptTerms): ReadPrompt => {
   const config = objectOf(field(body, "generationConfig"));
-  const head = held ?? body;
+  const head = stored ?? body;
   return {
     tools: toolsIn(head),
     system: systemIn(head),
-    messages: mergeTurns(turnsOf(listOf(body.contents), listOf(held?.contents))),
+    messages: mergeTurns(turnsOf(listOf(body.contents), listOf(stored?.contents))),
     parameters: presentOnly({
       model,
       tool_choice: field(head, "toolConfig"),
@@ -63,11 +63,11 @@ const systemIn = (body: JsonObject): readonly ReadBlock[] =>
     path: `systemInstruction.parts[${index}]`,
   }));
 
-const turnsOf = (contents: readonly Json[], held: readonly Json[]): readonly ReadMessage[] => {
+const turnsOf = (contents: readonly Json[], stored: readonly Json[]): readonly ReadMessage[] => {
   let calls: readonly ReadBlock[] = [];
-  return [...held, ...contents].map((entry, at) => {
+  return [...stored, ...contents].map((entry, at) => {
     const { role, parts } = objectOf(entry);
-    const path = at < held.length ? `cachedContent.contents[${at}]` : `contents[${at - held.length}]`;
+    const path = at < stored.length ? `cachedContent.contents[${at}]` : `contents[${at - stored.length}]`;
     const blocks = listOf(parts).map((part, index) =>
       blockOf(objectOf(part), `${path}.parts[${index}]`, `call_${at}_${index}`),
     );

@@ -10,26 +10,26 @@ import { neutralBody } from "../../neutral.ts";
 import type { ReadPrompt } from "../../prompt/index.ts";
 import type { ModelRules } from "../../rules/index.ts";
 import {
-  type Held,
-  type HeldCall,
-  type HoldTerms,
   type ReadRequest,
   type Received,
   type Refused,
   refused,
+  type StoredPromptCall,
+  type StoreReply,
+  type StoreTerms,
   type WireSession,
 } from "../../wire.ts";
 import { field } from "./complaints.ts";
 import { answerEncoder } from "./encode-answer.ts";
-import { type Asking, expiryOf, type HeldContent, HeldContents, heldBody } from "./held.ts";
 import { neutralTool, promptOf } from "./prompt.ts";
+import { type Asking, expiryOf, type StoredContent, StoredContents, storedBody } from "./stored.ts";
 import { checkRequest, checkShape } from "./validate.ts";
 import { checkTurns } from "./validate-turns.ts";
 
-const says = new Set(["text", "thinking", "tool_use"]);
+const encodableBlocks = new Set(["text", "thinking", "tool_use"]);
 
 export class GeminiSession implements WireSession {
-  readonly #held = new HeldContents();
+  readonly #stored = new StoredContents();
 
   read(received: Received, rules: ModelRules): ReadRequest | Refused {
     const { body, ordered } = received.parsed;
@@ -38,10 +38,14 @@ export class GeminiSession implements WireSession {
     if (complaint !== undefined) return refused(complaint);
     const named = this.#named(body, received);
     if (named !== undefined && !named.ok) return named;
-    const held = named?.content;
-    const wrong = checkRequest(body, rules, held?.body);
+    const stored = named?.content;
+    const wrong = checkRequest(body, rules, stored?.body);
     if (wrong !== undefined) return refused(wrong);
-    const prompt = promptOf(ordered, { model, rules: rules.cache, ...(held === undefined ? {} : { held: held.body }) });
+    const prompt = promptOf(ordered, {
+      model,
+      rules: rules.cache,
+      ...(stored === undefined ? {} : { stored: stored.body }),
+    });
     const config = objectOf(field(body, "generationConfig"));
     return {
       ok: true,
@@ -55,18 +59,18 @@ export class GeminiSession implements WireSession {
         messages: prompt.messages,
       }),
       prewarm: false,
-      caching: { markers: 0, ...(held === undefined ? {} : { held: held.tokens }) },
+      caching: { markers: 0, ...(stored === undefined ? {} : { storedTokens: stored.tokens }) },
       ids: { message: "gemini", call: "call" },
       sign: () => "",
-      says,
+      encodableBlocks,
       encoder: answerEncoder({
         includeThoughts: field(objectOf(field(config, "thinkingConfig")), "includeThoughts") === true,
         signs: rules.accepts.callSignatures,
         model,
       }),
-      heard: (message) => message.content.map((block): ReadBlock => ({ block, path: "" })),
+      blocksOf: (message) => message.content.map((block): ReadBlock => ({ block, path: "" })),
       diagnose: () => null,
-      begun: () => undefined,
+      onBegin: () => undefined,
     };
   }
 
@@ -80,29 +84,29 @@ export class GeminiSession implements WireSession {
     return { ok: true, prompt };
   }
 
-  hold(call: HeldCall, received: Received, terms: HoldTerms): Held | Refused {
+  store(call: StoredPromptCall, received: Received, terms: StoreTerms): StoreReply | Refused {
     const asking = { workspace: received.workspace, now: received.startedAt };
     if (call.action === "create") return this.#create(received, terms);
     if (call.action === "list")
-      return { ok: true, body: { cachedContents: this.#held.all(asking).map((held) => heldBody(held)) } };
-    const held = this.#held.find(call.name, asking);
-    if ("status" in held) return refused(held);
+      return { ok: true, body: { cachedContents: this.#stored.all(asking).map((stored) => storedBody(stored)) } };
+    const stored = this.#stored.find(call.name, asking);
+    if ("status" in stored) return refused(stored);
     switch (call.action) {
       case "get":
-        return { ok: true, body: heldBody(held) };
+        return { ok: true, body: storedBody(stored) };
       case "delete":
-        this.#held.delete(call.name);
-        held.expiresAt = asking.now;
-        return { ok: true, body: {}, holding: holdingOf(held) };
+        this.#stored.delete(call.name);
+        stored.expiresAt = asking.now;
+        return { ok: true, body: {}, stored: storageOf(stored) };
       case "update":
-        return update(held, received.parsed.body, asking);
+        return update(stored, received.parsed.body, asking);
     }
   }
 
-  #create(received: Received, { rules, count }: HoldTerms): Held | Refused {
+  #create(received: Received, { rules, count }: StoreTerms): StoreReply | Refused {
     const { parsed, model, workspace, startedAt, sequence } = received;
     const { body, ordered } = parsed;
-    const complaint = checkShape(body, "held") ?? checkTurns(held(ordered).contents, rules);
+    const complaint = checkShape(body, "stored") ?? checkTurns(storedFields(ordered).contents, rules);
     if (complaint !== undefined) return refused(complaint);
     const expiresAt = expiryOf(body, startedAt);
     if (typeof expiresAt !== "number") return refused(expiresAt);
@@ -112,26 +116,26 @@ export class GeminiSession implements WireSession {
       return refused(
         invalid(`Cached content is too small. total_token_count=${tokens}, min_total_token_count=${least}`),
       );
-    const content: HeldContent = {
+    const content: StoredContent = {
       name: `cachedContents/${stableId("held", sequence, model).replaceAll("_", "-")}`,
       model,
       displayName: stringOf(field(body, "displayName")),
       workspace,
-      body: held(ordered),
+      body: storedFields(ordered),
       tokens,
       createdAt: startedAt,
       updatedAt: startedAt,
       expiresAt,
     };
-    this.#held.keep(content);
-    return { ok: true, body: heldBody(content), holding: holdingOf(content) };
+    this.#stored.keep(content);
+    return { ok: true, body: storedBody(content), stored: storageOf(content) };
   }
 
   /** The stored prompt that the request names, if any. */
   #named(body: JsonObject, { workspace, startedAt, model }: Received): Named | Refused | undefined {
     const name = stringOf(field(body, "cachedContent"));
     if (name === "") return undefined;
-    const content = this.#held.find(name, { workspace, now: startedAt });
+    const content = this.#stored.find(name, { workspace, now: startedAt });
     if ("status" in content) return refused(content);
     return content.model === model
       ? { ok: true, content }
@@ -143,26 +147,26 @@ export class GeminiSession implements WireSession {
   }
 }
 
-type Named = { readonly ok: true; readonly content: HeldContent };
+type Named = { readonly ok: true; readonly content: StoredContent };
 
-const held = (body: JsonObject) => ({
+const storedFields = (body: JsonObject) => ({
   contents: Array.isArray(body.contents) ? body.contents : [],
   tools: body.tools ?? [],
   systemInstruction: field(body, "systemInstruction") ?? {},
   toolConfig: field(body, "toolConfig") ?? null,
 });
 
-const update = (content: HeldContent, body: JsonObject, { now }: Asking): Held | Refused => {
+const update = (content: StoredContent, body: JsonObject, { now }: Asking): StoreReply | Refused => {
   const complaint = checkShape(body, "change");
   const expiresAt = expiryOf(body, now);
   if (complaint !== undefined) return refused(complaint);
   if (typeof expiresAt !== "number") return refused(expiresAt);
   content.expiresAt = expiresAt;
   content.updatedAt = now;
-  return { ok: true, body: heldBody(content), holding: holdingOf(content) };
+  return { ok: true, body: storedBody(content), stored: storageOf(content) };
 };
 
-const holdingOf = ({ name, tokens, createdAt, expiresAt }: HeldContent): Held["holding"] & object => ({
+const storageOf = ({ name, tokens, createdAt, expiresAt }: StoredContent): StoreReply["stored"] & object => ({
   name,
   tokens,
   from: createdAt,

@@ -1,6 +1,6 @@
 /** Would Gemini accept this body, and if not, with which error?
  *  Invariant: the first fault in the body's own order is reported, in one line that names the location.
- *  Elsewhere: turns (validate-turns.ts), error messages (complaints.ts), stored prompts (held.ts). */
+ *  Elsewhere: turns (validate-turns.ts), error messages (complaints.ts), stored prompts (stored.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { isObject, listOf, objectOf } from "../../body.ts";
@@ -140,7 +140,7 @@ const isRequest = isShape({
   }),
 });
 
-const isHeld = isShape({
+const isStored = isShape({
   required: { model: isString },
   optional: both({ ...promptFields, ttl: isString, expireTime: isString, displayName: isString, name: isString }),
 });
@@ -152,15 +152,19 @@ const isCount = isShape({
   optional: both({ contents: promptFields.contents, generateContentRequest: isRequest, model: isString }),
 });
 
-export const checkShape = (body: JsonObject, kind: "request" | "held" | "change" | "count"): Refusal | undefined =>
-  isShallow(body, "") ?? { request: isRequest, held: isHeld, change: isChange, count: isCount }[kind](body, "");
+export const checkShape = (body: JsonObject, kind: "request" | "stored" | "change" | "count"): Refusal | undefined =>
+  isShallow(body, "") ?? { request: isRequest, stored: isStored, change: isChange, count: isCount }[kind](body, "");
 
-/** `held` is the stored prompt that the request names. */
-export const checkRequest = (body: JsonObject, rules: ModelRules, held: JsonObject | undefined): Refusal | undefined =>
+/** `stored` is the stored prompt that the request names. */
+export const checkRequest = (
+  body: JsonObject,
+  rules: ModelRules,
+  stored: JsonObject | undefined,
+): Refusal | undefined =>
   checkContents(body) ??
   checkCandidates(body) ??
-  (held === undefined ? undefined : checkWithHeld(body)) ??
-  checkTurns([...listOf(held?.contents), ...listOf(body.contents)], rules);
+  (stored === undefined ? undefined : checkWithStored(body)) ??
+  checkTurns([...listOf(stored?.contents), ...listOf(body.contents)], rules);
 
 const checkContents = (body: JsonObject): Refusal | undefined => {
   const contents = listOf(body.contents);
@@ -180,7 +184,7 @@ const checkCandidates = (body: JsonObject): Refusal | undefined => {
 };
 
 /** A request that names a stored prompt may not set anything that belongs in it. */
-const checkWithHeld = (body: JsonObject): Refusal | undefined =>
+const checkWithStored = (body: JsonObject): Refusal | undefined =>
   ["systemInstruction", "tools", "toolConfig"].some(
     (name) => isObject(field(body, name)) || listOf(field(body, name)).length > 0,
   )

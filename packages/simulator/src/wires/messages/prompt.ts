@@ -45,19 +45,19 @@ export const promptOf = (body: JsonObject, { betas, rules, dropped }: PromptTerm
 /** What the body asks for besides the markers on its blocks. */
 export const cachingOf = (body: JsonObject, rules: CacheRules): CachingSettings => {
   const control = body.cache_control;
-  const apart = {
+  const scopes = {
     user_id: objectOf(body.metadata).user_id,
     cache_salt: body.cache_salt,
     prompt_cache_key: null,
     none: null,
   };
-  const word = stringOf(apart[rules.apart]);
+  const cacheScope = stringOf(scopes[rules.apart]);
   return {
     markers: markersIn(body),
     ...(isObject(control) && rules.markers !== "ignored"
       ? { last: (control.ttl as Ttl | undefined) ?? rules.defaultTtl }
       : {}),
-    ...(word === "" ? {} : { apart: word }),
+    ...(cacheScope === "" ? {} : { cacheScope }),
   };
 };
 

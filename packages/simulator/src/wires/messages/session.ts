@@ -14,7 +14,14 @@ import { answerEncoder } from "./encode-answer.ts";
 import { cachingOf, checkLifetimes, promptOf } from "./prompt.ts";
 import { checkRequest } from "./validate.ts";
 
-const says = new Set(["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "*_tool_result"]);
+const encodableBlocks = new Set([
+  "text",
+  "thinking",
+  "redacted_thinking",
+  "tool_use",
+  "server_tool_use",
+  "*_tool_result",
+]);
 
 export class MessagesSession implements WireSession {
   readonly #diagnoses = new Diagnoses();
@@ -38,19 +45,19 @@ export class MessagesSession implements WireSession {
       prewarm: body.max_tokens === 0,
       caching,
       fast: body.speed === "fast",
-      inUs: body.inference_geo === "us",
+      usOnly: body.inference_geo === "us",
       ids: { message: "msg", call: "toolu" },
       sign: lateSigner(ordered, rules.accepts.boundThinking),
-      says,
+      encodableBlocks,
       encoder: answerEncoder({
         transformations: betasOf(received).includes(BINDING_BETA) ? judged.dropped.map(reported) : undefined,
         speed: body.speed ?? "standard",
       }),
-      heard: ({ content }) => content.map((block): ReadBlock => ({ block, path: "" })),
+      blocksOf: ({ content }) => content.map((block): ReadBlock => ({ block, path: "" })),
       diagnose: (looked) => diagnoses.diagnose(baseline, looked),
-      begun: (begun) => {
-        issued.remember(begun.message.content);
-        diagnoses.remember(begun);
+      onBegin: (started) => {
+        issued.remember(started.message.content);
+        diagnoses.remember(started);
       },
     };
   }

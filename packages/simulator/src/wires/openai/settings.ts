@@ -27,14 +27,14 @@ export const markerOn = (part: JsonObject, body: JsonObject, rules: CacheRules):
 
 export const cachingOf = (body: JsonObject, rules: CacheRules, markers: number): CachingSettings => {
   const options = objectOf(body.prompt_cache_options);
-  const apart = rules.apart === "none" ? "" : stringOf(body[rules.apart]);
+  const cacheScope = rules.apart === "none" ? "" : stringOf(body[rules.apart]);
   const slot = body.id_slot;
   return {
     markers,
     mode: options.mode === "explicit" ? "explicit" : "implicit",
     ttl: requestTtl(body, rules),
     ...(typeof body.prompt_cache_retention === "string" ? { retention: body.prompt_cache_retention } : {}),
-    ...(apart === "" ? {} : { apart }),
+    ...(cacheScope === "" ? {} : { cacheScope }),
     ...(body.cache_prompt === false || (body.prompt_logprobs ?? null) !== null ? { off: true } : {}),
     ...(typeof slot === "number" && slot >= 0 ? { slot } : {}),
   };

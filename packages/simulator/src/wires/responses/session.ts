@@ -26,7 +26,7 @@ import { seal } from "./seal.ts";
 import { checkRequest, typeOf } from "./validate.ts";
 import { checkItems } from "./validate-items.ts";
 
-const says = new Set(["text", "thinking", "redacted_thinking", "tool_use"]);
+const encodableBlocks = new Set(["text", "thinking", "redacted_thinking", "tool_use"]);
 
 export class ResponsesSession implements WireSession {
   readonly #stored = new StoredResponses();
@@ -58,7 +58,7 @@ export class ResponsesSession implements WireSession {
       caching: cachingOf(body, rules.cache, markersIn(prompt)),
       ids: { message: "resp", call: "call" },
       sign: (thinking) => seal(thinking, model),
-      says,
+      encodableBlocks,
       encoder: answerEncoder({
         settings: echoOf(body, rules),
         showThinking,
@@ -66,9 +66,9 @@ export class ResponsesSession implements WireSession {
         reports: rules.reports,
         byLifetime: rules.accepts.cacheOptions,
       }),
-      heard: () => [],
+      blocksOf: () => [],
       diagnose: (looked) => comparisons.compare(baseline, looked),
-      begun: this.#keeper(body, ownItems(items), showThinking),
+      onBegin: this.#keeper(body, ownItems(items), showThinking),
     };
   }
 
@@ -118,16 +118,16 @@ export class ResponsesSession implements WireSession {
   }
 
   /** Remembers an answer when it begins; its items only if they are to be stored. */
-  #keeper(body: JsonObject, items: readonly JsonObject[], showThinking: boolean): (begun: StartedAnswer) => void {
+  #keeper(body: JsonObject, items: readonly JsonObject[], showThinking: boolean): (started: StartedAnswer) => void {
     const [stored, comparisons, madeWith] = [this.#stored, this.#comparisons, this.#madeWith];
     const previous = typeof body.previous_response_id === "string" ? body.previous_response_id : undefined;
     const kept = body.store === false ? undefined : { previous, items };
-    return (begun) => {
-      comparisons.remember(begun);
-      const made = itemsOf(begun.message, showThinking);
+    return (started) => {
+      comparisons.remember(started);
+      const made = itemsOf(started.message, showThinking);
       for (const [id, reasoning] of pairsOf(made)) madeWith.set(id, reasoning);
       if (kept !== undefined)
-        stored.keep(begun.messageId, { previous: kept.previous, items: [...kept.items, ...made] });
+        stored.keep(started.messageId, { previous: kept.previous, items: [...kept.items, ...made] });
     };
   }
 }

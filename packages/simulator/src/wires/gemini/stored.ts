@@ -7,7 +7,7 @@ import type { JsonObject } from "@prefork/wire";
 import { invalid, type Refusal } from "../../errors.ts";
 import { field } from "./complaints.ts";
 
-export type HeldContent = {
+export type StoredContent = {
   readonly name: string;
   readonly model: string;
   readonly displayName: string;
@@ -27,24 +27,24 @@ const notFound: Refusal = { status: 403, message: "CachedContent not found (or p
 /** Who asks, and when. */
 export type Asking = { readonly workspace: string; readonly now: number };
 
-export class HeldContents {
-  readonly #held = new Map<string, HeldContent>();
+export class StoredContents {
+  readonly #stored = new Map<string, StoredContent>();
 
-  keep(content: HeldContent): void {
-    this.#held.set(content.name, content);
+  keep(content: StoredContent): void {
+    this.#stored.set(content.name, content);
   }
 
-  find(name: string, { workspace, now }: Asking): HeldContent | Refusal {
-    const held = this.#held.get(name);
-    return held !== undefined && held.workspace === workspace && held.expiresAt > now ? held : notFound;
+  find(name: string, { workspace, now }: Asking): StoredContent | Refusal {
+    const stored = this.#stored.get(name);
+    return stored !== undefined && stored.workspace === workspace && stored.expiresAt > now ? stored : notFound;
   }
 
-  all({ workspace, now }: Asking): readonly HeldContent[] {
-    return [...this.#held.values()].filter((held) => held.workspace === workspace && held.expiresAt > now);
+  all({ workspace, now }: Asking): readonly StoredContent[] {
+    return [...this.#stored.values()].filter((stored) => stored.workspace === workspace && stored.expiresAt > now);
   }
 
   delete(name: string): void {
-    this.#held.delete(name);
+    this.#stored.delete(name);
   }
 }
 
@@ -68,12 +68,12 @@ export const expiryOf = (body: JsonObject, now: number): number | Refusal => {
 const timeText = (ms: number): string => new Date(ms).toISOString();
 
 /** As the provider shows it, without its content. */
-export const heldBody = (held: HeldContent): JsonObject => ({
-  name: held.name,
-  model: `models/${held.model}`,
-  displayName: held.displayName,
-  usageMetadata: { totalTokenCount: held.tokens },
-  createTime: timeText(held.createdAt),
-  updateTime: timeText(held.updatedAt),
-  expireTime: timeText(held.expiresAt),
+export const storedBody = (stored: StoredContent): JsonObject => ({
+  name: stored.name,
+  model: `models/${stored.model}`,
+  displayName: stored.displayName,
+  usageMetadata: { totalTokenCount: stored.tokens },
+  createTime: timeText(stored.createdAt),
+  updateTime: timeText(stored.updatedAt),
+  expireTime: timeText(stored.expiresAt),
 });
