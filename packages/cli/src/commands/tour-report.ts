@@ -9,7 +9,7 @@ import { writtenTokens } from "@prefork/wire";
 import { jsonText } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
-import type { AlternativeId, TourFork, TourResult, TourStart } from "../tour/index.ts";
+import type { ComparedWay, TourFork, TourResult, TourStart } from "../tour/index.ts";
 import { wrapText } from "../width.ts";
 import { requestTable } from "./explain-report.ts";
 import { inLine, outputWidth, wrapped } from "./tasks-store.ts";
@@ -143,7 +143,7 @@ const totalSentence = (result: TourResult): string => {
   return `${requests} requests: ${parts.join(", ")}; ${agrees}.`;
 };
 
-const TITLES: Readonly<Record<AlternativeId, string>> = {
+const TITLES: Readonly<Record<ComparedWay, string>> = {
   "fresh-agents": "a fresh sub-agent each",
   "one-by-one": "one part after another",
   "no-cache": "forks without a cache",
@@ -151,9 +151,9 @@ const TITLES: Readonly<Record<AlternativeId, string>> = {
 
 const COMPARISON_NOTE =
   "The second and the third row were run just now too. The simulator billed all three, and waits 0.3 s before each " +
-  "answer. A fresh sub-agent knows nothing of the conversation and shares no cache with it. One part after another is " +
-  "cheap here and slow, and leaves every tool result in the conversation. The last row is the forks' own requests at " +
-  "the uncached price.";
+  "answer. The fresh sub-agents start together, with an empty cache and without the conversation. One part after " +
+  "another is cheap here and slow, and leaves every tool result in the conversation. The last row is the forks' own " +
+  "requests at the uncached price.";
 
 const comparisonTable = ({ explanation, alternatives, forks, ms }: TourResult, colour: boolean): string => {
   const { requests, usd = 0 } = explanation.total;

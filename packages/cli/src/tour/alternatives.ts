@@ -9,10 +9,10 @@ import type { Explanation, ObservedFamily } from "@prefork/runtime/observe";
 import { type Embedded, startEmbedded } from "../rehearsal/index.ts";
 import { type Part, partPrompt, serialPrompt } from "./job.ts";
 
-export type AlternativeId = "fresh-agents" | "one-by-one" | "no-cache";
+export type ComparedWay = "fresh-agents" | "one-by-one" | "no-cache";
 
 export type Alternative = {
-  readonly id: AlternativeId;
+  readonly id: ComparedWay;
   readonly requests: number;
   readonly usd: number;
   readonly ms: number;
