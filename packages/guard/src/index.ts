@@ -104,6 +104,7 @@ export {
   projectRules,
   type ServersInFile,
   type SettingsLocations,
+  type TerminalSettings,
 } from "./settings/index.ts";
 export {
   type AcceptedRule,

@@ -62,6 +62,7 @@ export {
   planRules,
   readArguments,
   readRules,
+  type TerminalFields,
   tighteningPattern,
   type WrittenServers,
   writtenPattern,

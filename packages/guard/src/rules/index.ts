@@ -78,6 +78,12 @@ export {
   type SettingsSource,
   settingsOfFlags,
 } from "./settings.ts";
-export { type ForkRules, settingsJsonSchema, type WorktreeRules, type WrittenServers } from "./settings-file.ts";
+export {
+  type ForkRules,
+  settingsJsonSchema,
+  type TerminalFields,
+  type WorktreeRules,
+  type WrittenServers,
+} from "./settings-file.ts";
 export type { SuggestionPlace } from "./suggest.ts";
 export { suggestRule } from "./suggest.ts";

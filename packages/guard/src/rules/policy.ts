@@ -7,7 +7,7 @@
 import type { PlanRule } from "../bash/index.ts";
 import { writtenPattern } from "./path-rules.ts";
 import type { Rule } from "./rules.ts";
-import type { ForkRules, WorktreeRules, WrittenServers } from "./settings-file.ts";
+import type { ForkRules, TerminalFields, WorktreeRules, WrittenServers } from "./settings-file.ts";
 
 export type Layer = "user" | "project" | "local" | "command-line";
 export type SandboxMode = "off" | "auto" | "required";
@@ -38,6 +38,8 @@ export type LayerSettings = {
   readonly servers?: WrittenServers;
   /** Modules that it names, as paths relative to the file; not part of the policy. */
   readonly extensions?: readonly string[];
+  /** How the user's terminal looks and behaves; not part of the policy. */
+  readonly terminal?: TerminalFields;
   /** Settings that the file's layer may not decide, and that are skipped. */
   readonly notices: readonly string[];
 };

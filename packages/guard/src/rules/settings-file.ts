@@ -139,6 +139,42 @@ const server = z.strictObject({
   timeoutMs: z.int().min(1).exactOptional().describe("How long one call may take. Default: 120,000"),
 });
 
+const word = z
+  .string()
+  .min(1)
+  .refine((text) => !text.includes("\0"), "must not contain a NUL character");
+
+/** How the terminal looks and behaves; a matter of the person, so no project can set any of it. */
+const terminal = z.strictObject({
+  theme: z
+    .enum(["auto", "dark", "light", "system", "colour-blind", "none"])
+    .exactOptional()
+    .describe(
+      "Colours. auto: as the terminal's background asks; system: the terminal's own; none: no colours. Default: auto",
+    ),
+  keys: z.enum(["default", "vi"]).exactOptional().describe("Keys that edit the input. Default: default"),
+  notify: z
+    .enum(["off", "bell", "desktop", "both"])
+    .exactOptional()
+    .describe("How the terminal calls you when a turn ends or a question waits. Default: off"),
+  statusCommand: z
+    .union([word, z.array(word).min(1)])
+    .exactOptional()
+    .describe(
+      'Prints your own status line. A list is a program and its arguments, run without a shell: ["my-status", "--short"]; a text is run by sh',
+    ),
+  mouse: z.boolean().exactOptional().describe("May the terminal capture the mouse? Default: false"),
+  screenReader: z
+    .boolean()
+    .exactOptional()
+    .describe("Plain lines in the order they happen, for a screen reader. Default: false"),
+  editor: z
+    .array(word, 'must be a list of a program and its arguments: ["code", "--wait"]')
+    .min(1)
+    .exactOptional()
+    .describe('Your editor and its arguments, run without a shell: ["code", "--wait"]. Default: $VISUAL, then $EDITOR'),
+});
+
 export const settingsFile = z.strictObject({
   $schema: z.string().exactOptional(),
   permissions: permissions.exactOptional(),
@@ -161,12 +197,14 @@ export const settingsFile = z.strictObject({
         ),
     })
     .exactOptional(),
+  terminal: terminal.exactOptional().describe("How the terminal looks and behaves. Only in your own settings"),
 });
 
 export type SettingsFile = z.infer<typeof settingsFile>;
 export type PermissionSettings = z.infer<typeof permissions>;
 export type WorktreeRules = z.infer<typeof worktrees>;
 export type ForkRules = z.infer<typeof forks>;
+export type TerminalFields = z.infer<typeof terminal>;
 /** A tool server as it is written down, by its name. */
 export type WrittenServers = NonNullable<SettingsFile["mcpServers"]>;
 

@@ -151,6 +151,9 @@ const pathText = (path: JsonPath): string =>
 
 // --- the shape ---------------------------------------------------------------------------------------------------------
 
+const RULE_FORM = "must be a rule's text, or {rule, match, notMatch}";
+const COMMAND_FORM = 'must be a text, or a list of a program and its arguments: ["my-status", "--short"]';
+
 const complaintOf = (issue: z.core.$ZodIssue): Complaint => {
   const path = issue.path.map((key) => (typeof key === "number" ? key : String(key)));
   if (issue.code === "unrecognized_keys") {
@@ -160,7 +163,7 @@ const complaintOf = (issue: z.core.$ZodIssue): Complaint => {
   }
   if (issue.code === "invalid_union") {
     const inner = typeof issue.input === "object" ? issue.errors.at(-1)?.[0] : undefined;
-    if (!inner) return { path, message: "must be a rule's text, or {rule, match, notMatch}" };
+    if (!inner) return { path, message: path[0] === "terminal" ? COMMAND_FORM : RULE_FORM };
     const { path: below, message } = complaintOf({ ...inner, path: [...issue.path, ...inner.path] });
     return { path: below, message };
   }
@@ -194,7 +197,7 @@ type LayerReading = { readonly settings: LayerSettings; readonly complaints: rea
 const LISTS: readonly RuleList[] = ["allow", "ask", "deny"];
 
 const readLayer = (file: SettingsFile, given: SettingsSource): LayerReading => {
-  const { permissions = {}, forks, worktrees, sandbox, mcpServers: servers, extensions } = file;
+  const { permissions = {}, forks, worktrees, sandbox, mcpServers: servers, extensions, terminal } = file;
   const source: SettingsSource = extensions && mayLoosen(given.layer) ? { ...given, tools: "any" } : given;
   const complaints: Complaint[] = [];
   const rules = LISTS.flatMap((list) => readRules(permissions[list] ?? [], { list, source, complaints }));
@@ -216,6 +219,7 @@ const readLayer = (file: SettingsFile, given: SettingsSource): LayerReading => {
     ...refusedForks(forks ?? {}, source),
     ...(free || worktrees === undefined ? [] : ["worktrees"]),
     ...(free || extensions === undefined ? [] : ["extensions"]),
+    ...(free ? [] : Object.keys(terminal ?? {}).map((field) => `terminal.${field}`)),
   ];
   const offered = free ? [] : rules.filter(({ list }) => list === "allow");
   const { accepted, notices } = acceptedRules(offered, source);
@@ -232,10 +236,11 @@ const readLayer = (file: SettingsFile, given: SettingsSource): LayerReading => {
     ...(free && worktrees !== undefined ? { worktrees } : {}),
     ...(servers === undefined ? {} : { servers }),
     ...(free && extensions !== undefined ? { extensions } : {}),
+    ...(free && terminal !== undefined ? { terminal } : {}),
     notices: [
       ...notices,
       ...refused.map(
-        (field) => `${source.name}: ${field}: only your own settings and the command line may say this; left out`,
+        (field) => `${source.name}: ${field}: skipped, because only your own settings and the command line may set it`,
       ),
     ],
   };

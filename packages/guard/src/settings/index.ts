@@ -7,4 +7,5 @@ export {
   projectRules,
   type ServersInFile,
   type SettingsLocations,
+  type TerminalSettings,
 } from "./settings-files.ts";

@@ -18,6 +18,7 @@ import {
   type RuleList,
   type SettingsProblem,
   settingsOfFlags,
+  type TerminalFields,
   type WrittenServers,
 } from "../rules/index.ts";
 import { type AcceptedRule, isEntryOf, type KeptSettings } from "../trust/index.ts";
@@ -43,8 +44,24 @@ export type LoadedSettings =
       readonly servers: readonly ServersInFile[];
       /** Absolute paths of the modules that the user's settings name. */
       readonly extensions: readonly string[];
+      readonly terminal: TerminalSettings;
     }
   | { readonly kind: "broken"; readonly problems: readonly SettingsProblem[] };
+
+/** How the user's terminal looks and behaves, with defaults for what is not set. Read only from the user's own file. */
+export type TerminalSettings = Required<Omit<TerminalFields, "statusCommand" | "editor">> & {
+  /** A list runs without a shell; a text is run by sh. */
+  readonly statusCommand?: string | readonly string[];
+  readonly editor?: readonly string[];
+};
+
+const TERMINAL_DEFAULTS: TerminalSettings = {
+  theme: "auto",
+  keys: "default",
+  notify: "off",
+  mouse: false,
+  screenReader: false,
+};
 
 /** Tool servers that a settings file names. */
 export type ServersInFile = { readonly path: string; readonly servers: WrittenServers };
@@ -147,7 +164,8 @@ export const loadSettings = async (places: SettingsLocations): Promise<LoadedSet
   if (typeof line === "string") note("the command line", line);
   else layers.push(line);
   if (problems.length > 0) return { kind: "broken", problems };
-  return { kind: "policy", policy: mergeLayers(layers), servers, extensions };
+  const terminal: TerminalSettings = Object.assign({}, TERMINAL_DEFAULTS, ...layers.map((layer) => layer.terminal));
+  return { kind: "policy", policy: mergeLayers(layers), servers, extensions, terminal };
 };
 
 const resolveExtension = (name: string, { home, path }: { readonly home: string; readonly path: string }): string =>

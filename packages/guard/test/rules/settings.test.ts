@@ -49,6 +49,19 @@ test("a broken file names file, line, column and field", () => {
     ['{"__proto__": {"permissions": {}}}', "s.json:1:2: __proto__: unknown field"],
     ['{"sandbox": {"mode": "on"}}', 's.json:1:14: sandbox.mode: must be one of "off", "auto", "required"'],
     [
+      '{"terminal": {"theme": "blue"}}',
+      's.json:1:15: terminal.theme: must be one of "auto", "dark", "light", "system", "colour-blind", "none"',
+    ],
+    [
+      '{"terminal": {"statusCommand": 7}}',
+      's.json:1:15: terminal.statusCommand: must be a text, or a list of a program and its arguments: ["my-status", "--short"]',
+    ],
+    [
+      '{"terminal": {"editor": "vim"}}',
+      's.json:1:15: terminal.editor: must be a list of a program and its arguments: ["code", "--wait"]',
+    ],
+    ['{"terminal": {"editor": ["vi\\u0000"]}}', "s.json:1:26: terminal.editor[0]: must not contain a NUL character"],
+    [
       '{"permissions": {"mode": "bubble"}}',
       's.json:1:18: permissions.mode: must be one of "default", "accept-edits", "plan"',
     ],
@@ -91,7 +104,7 @@ test("a project's file is checked whole, though only what tightens counts", () =
   );
   assert.deepEqual(parsed.settings.notices, [
     "s.json: permissions.allow: not accepted when this folder was trusted, so not applied: Bash",
-    "s.json: permissions.mode: only your own settings and the command line may say this; left out",
+    "s.json: permissions.mode: skipped, because only your own settings and the command line may set it",
   ]);
 });
 

@@ -62,6 +62,34 @@ test("all layers can tighten; only the user's file and the command line can allo
   assert.equal(policy.notices.length, 1);
 });
 
+test("the terminal's settings come only from the user's file; a project's are skipped by name", async () => {
+  const defaults = { theme: "auto", keys: "default", notify: "off", mouse: false, screenReader: false };
+  await using bare = await places({});
+  const without = await loadSettings(bare);
+  assert.deepEqual(without.kind === "policy" && without.terminal, defaults);
+  await using where = await places({
+    user: '{"terminal": {"theme": "light", "editor": ["code", "--wait"], "statusCommand": "git branch --show-current"}}',
+    project: '{"terminal": {"theme": "dark", "statusCommand": ["/bin/evil"]}}',
+    local: '{"terminal": {"editor": ["evil"], "mouse": true}}',
+  });
+  const loaded = await loadSettings(where);
+  assert.ok(loaded.kind === "policy");
+  assert.deepEqual(loaded.terminal, {
+    ...defaults,
+    theme: "light",
+    editor: ["code", "--wait"],
+    statusCommand: "git branch --show-current",
+  });
+  const ignored = (file: string, field: string): string =>
+    `${join(where.project, ".prefork", file)}: terminal.${field}: skipped, because only your own settings and the command line may set it`;
+  assert.deepEqual(loaded.policy.notices, [
+    ignored("settings.json", "theme"),
+    ignored("settings.json", "statusCommand"),
+    ignored("settings.local.json", "mouse"),
+    ignored("settings.local.json", "editor"),
+  ]);
+});
+
 test("nothing is read from an untrusted folder", async () => {
   await using where = await places({ project: "{ broken", local: "{ broken" });
   assert.deepEqual(textsOf((await policyAt({ ...where, trusted: false })).deny), []);
