@@ -8,10 +8,17 @@ export {
   type JournalProblem,
   type ListedSession,
   latestSession,
+  listSessionPreviews,
   listSessions,
   readSession,
+  renameSession,
+  type SearchExcerpt,
+  type SearchMatch,
+  type SearchOptions,
+  type SessionPreview,
   type SessionReading,
   type SessionStore,
+  searchSessions,
   type UnreadableSession,
 } from "./journal/index.ts";
 export {

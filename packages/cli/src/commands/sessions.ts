@@ -1,6 +1,6 @@
-/** `prefork sessions`: lists, shows, exports and deletes saved sessions.
- *  Invariant: reading changes nothing; all sessions to delete are found before the first is deleted, and none in use is.
- *  Elsewhere: journals (@prefork/runtime), resuming a session (print.ts). */
+/** `prefork sessions`: lists, shows, searches, renames, exports and deletes saved sessions.
+ *  Invariant: reading changes no session; all sessions to delete are found before the first is deleted, and none in use is.
+ *  Elsewhere: layout (sessions-report.ts), journals (@prefork/runtime), resuming a session (print.ts). */
 
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -8,22 +8,21 @@ import {
   deleteSession,
   exportMarkdown,
   findSession,
-  type ListedSession,
-  listSessions,
+  listSessionPreviews,
   readSession,
-  type UnreadableSession,
+  renameSession,
+  searchSessions,
 } from "@prefork/runtime/observe";
-import { promptTokens } from "@prefork/wire";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
-import { formatMoney, formatTokens } from "../numbers.ts";
-import { renderTable, type Table } from "../table.ts";
+import { visible } from "../visible.ts";
+import { factsAsText, factsOf, matchAsText, sessionTable } from "./sessions-report.ts";
 import { reportProblem, reportUnreadable, storeFor, withJournalErrors } from "./tasks-store.ts";
 
 export const sessionsCommand = (io: Io): Command => {
   const command = newCommand("sessions", io)
-    .description("list, show, export and delete saved sessions")
+    .description("list, show, search, rename, export and delete saved sessions")
     .helpCommand(false)
     .addHelpText("after", "\nWithout a command: list.");
   command.addCommand(
@@ -36,10 +35,25 @@ export const sessionsCommand = (io: Io): Command => {
   );
   command.addCommand(
     newCommand("show", io)
-      .description("show a session's turns, tokens and cost")
+      .description("show a session's title, turns, tokens, cost and last answer")
       .argument("<id>", "session id, or its first letters")
       .option("--json", "print one JSON object")
       .action((id: string, options: { readonly json?: true }) => withJournalErrors(() => show(id, options, io))),
+  );
+  command.addCommand(
+    newCommand("search", io)
+      .description("find sessions by words of their prompts and answers")
+      .argument("<words...>", "a session must have them all; case does not matter")
+      .option("--all", "search the sessions of all folders")
+      .option("--json", "print one JSON object per line")
+      .action((words: readonly string[], options: SearchFlags) => withJournalErrors(() => search(words, options, io))),
+  );
+  command.addCommand(
+    newCommand("rename", io)
+      .description("give a session a title; an empty one removes it")
+      .argument("<id>", "session id, or its first letters")
+      .argument("<title...>", "shown in lists instead of the first prompt")
+      .action((id: string, words: readonly string[]) => withJournalErrors(() => rename(id, words, io))),
   );
   command.addCommand(
     newCommand("export", io)
@@ -65,7 +79,8 @@ export const sessionsCommand = (io: Io): Command => {
 type ListFlags = { readonly all?: true; readonly json?: true };
 
 const list = async ({ all, json }: ListFlags, io: Io): Promise<void> => {
-  const found = await listSessions(storeFor(io), all ? {} : { cwd: resolve(".") });
+  const { state, now } = storeFor(io);
+  const found = await listSessionPreviews(state, all ? {} : { cwd: resolve(".") });
   for (const session of found) if (session.kind === "unreadable") reportUnreadable(io)(session);
   for (const session of found)
     if (session.kind === "session" && session.problems > 0) {
@@ -73,84 +88,62 @@ const list = async ({ all, json }: ListFlags, io: Io): Promise<void> => {
       const places = problems === 1 ? "1 place" : `${problems} places`;
       io.err(`prefork: session ${id} is damaged in ${places} (prefork sessions show ${id})\n`);
     }
-  if (json) for (const session of found) io.out(jsonLine(session));
-  else listAsText(found, { folders: all === true }, io);
-};
-
-const listAsText = (
-  found: readonly (ListedSession | UnreadableSession)[],
-  { folders: all }: { readonly folders: boolean },
-  io: Io,
-): void => {
+  if (json) {
+    for (const session of found) io.out(jsonLine(session));
+    return;
+  }
   const sessions = found.filter((session) => session.kind === "session");
-  if (sessions.length === 0) {
-    if (found.length > 0) return; // unreadable sessions were reported, so "no sessions" would be wrong
+  if (sessions.length > 0) io.out(sessionTable(sessions, { folders: all === true, colour: io.colour, now: now() }));
+  // Unreadable sessions were reported, so "no sessions" would be wrong.
+  else if (found.length === 0)
     io.out(
       all ? "There are no sessions.\n" : "There are no sessions in this folder. To list all: prefork sessions --all\n",
     );
-  } else io.out(renderTable(tableOf(sessions, { folders: all, colour: io.colour })));
 };
-
-const tableOf = (
-  sessions: readonly ListedSession[],
-  { folders, colour }: { readonly folders: boolean; readonly colour: boolean },
-): Table => ({
-  colour,
-  columns: [
-    { title: "id" },
-    { title: "last used (UTC)" },
-    { title: "turns", align: "right" },
-    { title: "size", align: "right" },
-    ...(folders ? [{ title: "folder" }] : []),
-    { title: "first prompt" },
-  ],
-  rows: sessions.map(({ id, usedAt, turns, bytes, cwd, firstPrompt, holder }) => ({
-    cells: [
-      id,
-      `${timeOf(usedAt)}${holder ? ` (open in process ${holder.pid})` : ""}`,
-      String(turns),
-      sizeOf(bytes),
-      ...(folders ? [cwd] : []),
-      firstPrompt,
-    ],
-  })),
-});
-
-const timeOf = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
-
-const sizeOf = (bytes: number): string =>
-  bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 
 const show = async (given: string, { json }: { readonly json?: true }, io: Io): Promise<void> => {
   const store = storeFor(io);
   const id = await findSession(store, given);
-  const { replayed } = await readSession(store, id);
-  const { opened, turns, usage, usd, lastAt, openEpoch: began, problems, openCalls, forks } = replayed;
-  const facts = {
-    id,
-    folder: opened?.cwd ?? "",
-    model: began?.head.model ?? opened?.model ?? "",
-    lastUsed: timeOf(lastAt),
-    epoch: began?.epoch ?? 0,
-    turns,
-    promptTokens: promptTokens(usage),
-    readFromCache: usage.read,
-    outputTokens: usage.output,
-    usd,
-    openCalls: openCalls.length,
-    forks: forks.map(({ session }) => session),
-    problems: problems.map(({ line, detail }) => `line ${line}: ${detail}`),
-  };
-  if (json) {
-    io.out(jsonLine(facts));
-    facts.problems.forEach(reportProblem(io));
-    return;
-  }
-  const shown = { ...facts, promptTokens: formatTokens(facts.promptTokens), readFromCache: formatTokens(usage.read) };
-  const figures = { outputTokens: formatTokens(usage.output), usd: formatMoney(usd) };
-  for (const [name, value] of Object.entries({ ...shown, ...figures }))
-    io.out(`${name.padEnd(14)} ${Array.isArray(value) ? value.join("; ") || "none" : value}\n`);
+  const reading = await readSession(store, id);
+  const previews = await listSessionPreviews(store.state, { forks: true });
+  const preview = previews.find((one) => one.kind === "session" && one.id === id);
+  const facts = factsOf(reading, id, preview?.kind === "session" ? preview : undefined);
+  if (!json) return io.out(factsAsText(facts));
+  io.out(jsonLine(facts));
+  facts.problems.forEach(reportProblem(io));
 };
+
+const rename = async (given: string, words: readonly string[], io: Io): Promise<void> => {
+  const store = storeFor(io);
+  const id = await findSession(store, given);
+  const title = await renameSession(store, id, words.join(" "));
+  io.out(
+    title === undefined ? `Session ${id} is named by its first prompt again.\n` : `Session ${id} is now: ${title}\n`,
+  );
+};
+
+type SearchFlags = { readonly all?: true; readonly json?: true };
+
+const search = async (words: readonly string[], { all, json }: SearchFlags, io: Io): Promise<void> => {
+  const { state, now } = storeFor(io);
+  const asked = words.flatMap((word) => word.split(/\s+/)).filter((word) => word !== "");
+  if (asked.length === 0) throw new UsageError("name a word to search for: prefork sessions search flaky test");
+  const onUnreadable = reportUnreadable(io);
+  const where = all ? {} : { cwd: resolve(".") };
+  let count = 0;
+  for await (const match of searchSessions(state, asked, { ...where, signal: io.signal, onUnreadable })) {
+    count += 1;
+    io.out(json ? jsonLine(match) : matchAsText(match, { words: asked, colour: io.colour, now: now() }));
+  }
+  if (count > 0) return;
+  if (!json)
+    io.err(
+      `prefork: no session ${all ? "" : "of this folder "}has ${quoted(asked)}${all ? "" : " (--all searches every folder)"}\n`,
+    );
+  io.exitWith(1);
+};
+
+const quoted = (words: readonly string[]): string => visible(words.map((word) => `"${word}"`).join(" and "));
 
 const exportOne = async (given: string, { output }: { readonly output?: string }, io: Io): Promise<void> => {
   const store = storeFor(io);

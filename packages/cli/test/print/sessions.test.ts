@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { anthropicEngine, createSession } from "@prefork/runtime";
 import { callTools, lastUserText, type SimScript, say, startSimulator, toolResults } from "@prefork/simulator";
-import { type Ground, openGround, parsedLines, resultIn } from "./ground.ts";
+import { type Ground, objectsIn, openGround, parsedLines, resultIn } from "./ground.ts";
 
 const hearing: SimScript = (request) => say(`heard ${lastUserText(request)}`);
 
@@ -134,12 +134,14 @@ test("sessions are listed, the last used first", async () => {
   const [first, second] = [await idOf(ground, "the first prompt"), await idOf(ground, "the second")];
   const { out } = await ground.prefork(["sessions", "list", "--all"]);
   const [title = "", , ...rows] = out.trimEnd().split("\n");
-  assert.match(title, /^id +last used \(UTC\) +turns +size +folder +first prompt/);
+  assert.match(title, /^id +last used +turns +forks +cost +size +folder +title$/);
   assert.deepEqual(
-    rows.map((row) => row.split(/ {2,}/)).map(([id, , turns, , folder, prompt]) => [id, turns, folder, prompt]),
+    rows
+      .map((row) => row.split(/ {2,}/))
+      .map(([id, used, turns, forks, , , folder, prompt]) => [id, used, turns, forks, folder, prompt]),
     [
-      [second, "1", ground.work, "the second"],
-      [first, "1", ground.work, "the first prompt"],
+      [second, "just now", "1", "0", ground.work, "the second"],
+      [first, "just now", "1", "0", ground.work, "the first prompt"],
     ],
   );
 });
@@ -160,13 +162,48 @@ test("a session is shown with its turns, tokens and cost", async () => {
   assert.match(String(lastUsed), /^\d{4}-\d\d-\d\d \d\d:\d\d$/);
   assert.equal(Number(usd).toFixed(9), sum(({ billed }) => billed.usd ?? 0).toFixed(9));
   assert.deepEqual(facts, {
-    ...{ id, folder: ground.work, model: "claude-sonnet-5", epoch: 1, turns: 2 },
+    ...{ id, title: "look at notes.txt", folder: ground.work, model: "claude-sonnet-5", epoch: 1, turns: 2 },
     promptTokens: sum(({ promptTokens }) => promptTokens),
     readFromCache: sum(({ read }) => read),
     outputTokens: sum(({ output }) => output),
-    ...{ openCalls: 0, forks: [], problems: [] },
+    ...{ usdWithForks: usd, openCalls: 0, forks: [], problems: [], lastAnswer: "It is *short*." },
   });
   assert.match((await ground.prefork(["sessions", "show", id])).out, /^forks +none$/m);
+});
+
+test("a session is renamed, and found by words of its prompts and answers", async () => {
+  await using ground = await openGround(hearing);
+  const [first, second] = [await idOf(ground, "Repair the flaky clock"), await idOf(ground, "other words")];
+  const prefork = async (...argv: readonly string[]) => ground.prefork(["sessions", ...argv]);
+  assert.deepEqual(await prefork("rename", second, "Don't", "$(touch x)\u001b[2J"), {
+    ...{ code: 0, out: `Session ${second} is now: Don't $(touch x) [2J\n`, err: "" },
+  });
+  assert.equal(resultIn((await prefork("show", second, "--json")).out).title, "Don't $(touch x) [2J");
+  assert.match((await prefork("show", second)).out, /\n\nLast answer:\n {2}heard other words\n$/);
+  assert.deepEqual(await prefork("search", "--all", "FLAKY clock"), {
+    code: 0,
+    out: `${first}  just now  Repair the flaky clock\n  you:   Repair the flaky clock\n  agent: heard Repair the flaky clock\n`,
+    err: "",
+  });
+  const matches = parsedLines((await prefork("search", "--all", "--json", "heard")).out);
+  assert.deepEqual(
+    matches.map(({ session, excerpts }) => [
+      objectsIn([session ?? null])[0]?.id,
+      objectsIn(excerpts).map(({ text }) => text),
+    ]),
+    [
+      [second, ["heard other words"]],
+      [first, ["heard Repair the flaky clock"]],
+    ],
+  );
+  assert.deepEqual(await prefork("search", "flaky", "nowhere"), {
+    ...{ code: 1, out: "" },
+    err: 'prefork: no session of this folder has "flaky" and "nowhere" (--all searches every folder)\n',
+  });
+  assert.deepEqual(await prefork("search", " "), {
+    ...{ code: 2, out: "", err: "prefork: name a word to search for: prefork sessions search flaky test\n" },
+  });
+  assert.equal((await prefork("rename", second, "")).out, `Session ${second} is named by its first prompt again.\n`);
 });
 
 test("a session is exported as Markdown, and over no file that is there", async () => {

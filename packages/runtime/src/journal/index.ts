@@ -43,9 +43,11 @@ export {
   type SessionReading,
   type SessionStore,
 } from "./open.ts";
+export { listSessionPreviews, type SessionPreview } from "./previews.ts";
 export type { JournalReading } from "./read.ts";
 export { readEntries } from "./read.ts";
 export { type OpenCall, type Replayed, replay } from "./replay.ts";
+export { type SearchExcerpt, type SearchMatch, type SearchOptions, searchSessions } from "./search.ts";
 export type { ListOptions } from "./sessions.ts";
 export {
   type DeleteOptions,
@@ -58,4 +60,5 @@ export {
   type UnreadableSession,
 } from "./sessions.ts";
 export { isSessionId } from "./storage.ts";
+export { renameSession } from "./title.ts";
 export { ephemeralJournal, type Journal, JournalWriter } from "./writer.ts";

@@ -61,7 +61,8 @@ export const listSessions = async (
 };
 
 /** Started by another session: a fork, or an agent that started empty. */
-const isChild = ({ parent, startedBy }: ListedSession): boolean => parent !== undefined || startedBy !== undefined;
+export const isChild = ({ parent, startedBy }: Pick<ListedSession, "parent" | "startedBy">): boolean =>
+  parent !== undefined || startedBy !== undefined;
 
 /** The session of this folder that was used last; forks do not count. Fails if it might be one of the unreadable
  *  sessions. */
@@ -154,7 +155,7 @@ const removeSession = async (sessions: Folder, id: string): Promise<void> => {
   }
 };
 
-const sessionIds = async (sessions: Folder): Promise<readonly string[]> =>
+export const sessionIds = async (sessions: Folder): Promise<readonly string[]> =>
   (await readdir(sessions.at("."), { encoding: "utf8" })).filter(isSessionId).sort();
 
 const surveyAll = async (sessions: Folder): Promise<readonly (ListedSession | UnreadableSession)[]> => {
@@ -205,7 +206,7 @@ const surveySession = async (
   };
 };
 
-const sizeOfOutputs = async (folder: Folder): Promise<number> => {
+export const sizeOfOutputs = async (folder: Folder): Promise<number> => {
   try {
     await using outputs = await folder.enter(OUTPUTS_FOLDER);
     let sum = 0;

@@ -92,7 +92,7 @@ export const openSessionFolder = async (sessions: Folder, id: string): Promise<F
   }
 };
 
-const describeUnsafe = (stats: Stats, path: string): string | undefined => {
+export const describeUnsafe = (stats: Stats, path: string): string | undefined => {
   if (stats.uid !== ownUserId()) return `${path} belongs to another user (${stats.uid})`;
   return stats.mode & 0o022 ? `${path} can be changed by others (mode ${octal(stats.mode)})` : undefined;
 };
