@@ -1,7 +1,7 @@
 /** Aligned text tables that fit the terminal, with the same text whether coloured or not.
- *  Invariant: colour adds no information, and widths are counted before it is added; no line ends in white space; numbers
- *  are never cut. In a narrow terminal dispensable columns are left out first, then long texts are cut, and in the end
- *  each row becomes a list of its cells.
+ *  Invariant: colour adds no information, and widths are counted before it is added; no line ends in white space;
+ *  numbers are never cut. In a narrow terminal dispensable columns are dropped first, then long texts are cut, and in
+ *  the end each row becomes a list of its cells.
  *  Elsewhere: what the cells say (commands/), numbers as text (numbers.ts), the width of a character (width.ts). */
 
 import { terminalColumns, truncateText, widthOf, wrapText } from "./width.ts";
@@ -44,7 +44,7 @@ export const prose = (
 export type Column = {
   readonly title: string;
   readonly align?: "left" | "right"; // default: left
-  /** The column may be left out where the terminal is narrow, the lowest number first. Default: it never is. */
+  /** The column may be dropped in a narrow terminal, the lowest number first. Default: it never is. */
   readonly dispensable?: number;
 };
 

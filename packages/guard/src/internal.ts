@@ -68,12 +68,12 @@ export {
   writtenPattern,
 } from "./rules/index.ts";
 export type {
-  AroundCell,
   Comparison,
   Held,
   Keep,
   PutBack,
   RecordedTree,
+  SandboxEntryOptions,
   SandboxMounts,
   WritableRoot,
 } from "./run/index.ts";
@@ -81,10 +81,10 @@ export {
   type DatedBreach,
   type Entered,
   editText,
+  findBlockingFile,
   findOccurrences,
-  leavesCell,
+  mayRunOutsideSandbox,
   type TextEdit,
   Turns,
-  waitingFile,
 } from "./run/index.ts";
 export { isEntryOf } from "./trust/index.ts";

@@ -247,19 +247,19 @@ export class SimServer {
   async #seat(response: ServerResponse, received: Received, fault: Fault | undefined) {
     const { engine } = this.#parts;
     const gone = closed(response);
-    let going = fault;
+    let current = fault;
     for (
       let admissible = engine.whenAdmissible(received.model);
       admissible !== undefined;
       admissible = engine.whenAdmissible(received.model)
     ) {
-      if (going?.kind === "together") {
-        this.#gathering.leave(going);
-        going = undefined;
+      if (current?.kind === "together") {
+        this.#gathering.leave(current);
+        current = undefined;
       }
       if ((await Promise.race([admissible, gone])) === DISCONNECTED) return DISCONNECTED;
     }
-    return going;
+    return current;
   }
 
   /** The script's answer, ready to be sent; undefined if the client disconnected or the script failed. */

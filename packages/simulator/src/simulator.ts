@@ -69,7 +69,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     ...(options.models === undefined ? {} : { models: options.models }),
     ...(options.unknownModelsAs === undefined ? {} : { unknownAs: options.unknownModelsAs }),
   };
-  const { rules, spoken } = providerOf(options.provider ?? "anthropic");
+  const { rules, wires: spoken } = providerOf(options.provider ?? "anthropic");
   const engine = new Engine({
     clock,
     tokenRule: options.tokenRule ?? contentTokens,
@@ -102,7 +102,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
   };
 };
 
-type Provider = { readonly rules: ProviderRules; readonly spoken: readonly [Wire, ...Wire[]] };
+type Provider = { readonly rules: ProviderRules; readonly wires: readonly [Wire, ...Wire[]] };
 
 /** A name may come from a command line or from untyped code. */
 const providerOf = (name: string): Provider => {
@@ -114,7 +114,7 @@ const providerOf = (name: string): Provider => {
       `provider ${name}: no such rules; there are ${providers.map((provider) => provider.name).join(", ")}`,
     );
   const [first, ...others] = summary.wires;
-  return { rules, spoken: [wires[first](rules.reports), ...others.map((wire) => wires[wire](rules.reports))] };
+  return { rules, wires: [wires[first](rules.reports), ...others.map((wire) => wires[wire](rules.reports))] };
 };
 
 const hosts = ["127.0.0.1", "::1", "localhost"];

@@ -31,7 +31,7 @@ import {
 } from "./local-server.ts";
 
 const client = (url: string, options: Partial<ClientOptions> = {}) =>
-  createClient({ baseUrl: url, edge: steppingEdge(), ...options });
+  createClient({ baseUrl: url, timing: steppingEdge(), ...options });
 
 const failing = async (sent: Promise<unknown>, reason: ModelErrorReason): Promise<ModelError> => {
   const caught = await sent.then(
@@ -172,7 +172,7 @@ test("an invalid base URL, and a key that no header can carry, are input errors 
     });
   assert.throws(() => createClient({ baseUrl: "https://user:secret@example.com" }), {
     name: "InputError",
-    message: "the base URL must not hold a user or a password",
+    message: "the base URL must not contain a user or a password",
   });
   await using server = await startServer(answers);
   const { send } = client(server.url, { credential: { kind: "api-key", value: "secret\nline" } });
@@ -463,6 +463,6 @@ test("an empty retry-after-ms does not override retry-after", async () => {
     waits.push(ms);
     return edge.wait(ms, signal);
   };
-  await client(server.url, { edge: { ...edge, wait } }).send(request());
+  await client(server.url, { timing: { ...edge, wait } }).send(request());
   assert.ok((waits[0] ?? 0) >= 2_000, `waited ${waits}`);
 });

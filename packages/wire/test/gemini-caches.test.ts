@@ -264,7 +264,7 @@ test("an entry is not created twice: creation is retried after a refusal, but no
   const retried: string[] = [];
   const caches = createCachedContents({
     baseUrl: server.url,
-    edge: steppingEdge(),
+    timing: steppingEdge(),
     onRetry: ({ reason }) => retried.push(reason.kind),
   });
   assert.equal((await caches.create(plan, one.prefix)).name, "cachedContents/x1");

@@ -77,7 +77,7 @@ test("gemini: a rate limit is waited for as long as its details ask, and the sam
   assert.ok(isFixture(text));
   await using server = await startServer(limited, inPieces(asStream(text.frames), 500));
   const edge = steppingEdge();
-  const client = createClient({ baseUrl: server.url, edge });
+  const client = createClient({ baseUrl: server.url, timing: edge });
   assert.deepEqual(await client.send(requestOf(true)), text.response);
   assert.deepEqual(edge.waits, [34_500]);
   assert.deepEqual(server.calls[0]?.body, server.calls[1]?.body);
@@ -103,7 +103,7 @@ test("gemini: a stream that ends without a stop reason is not an answer, and is 
     inPieces(cut, 99),
     broken,
   );
-  const client = createClient({ baseUrl: server.url, edge: steppingEdge() });
+  const client = createClient({ baseUrl: server.url, timing: steppingEdge() });
   assert.deepEqual(await client.send(requestOf(true)), text.response);
   await assert.rejects(client.send(requestOf(true)), (error: ModelError) => {
     assert.deepEqual([error.reason.kind, error.afterContent, error.retryable], ["connection", true, false]);

@@ -124,7 +124,7 @@ test("n is kept with a note; which of several answers the parent continued with 
   assert.equal((JSON.parse(first(recorded)) as Item).n, 2);
   assert.throws(
     () => fork(recorded, { answer: completion(message, message) }),
-    /^InputError: the parent's answer has 2 choices: give the message that the parent went on with$/,
+    /^InputError: the parent's answer has 2 choices: give the message that the parent continued with$/,
   );
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bytesOf, type ClientOptions, createClient, ModelError, type ModelEvent } from "../src/index.ts";
-import { Backoff, defaultRetry, realEdge } from "../src/send/client.ts";
+import { Backoff, defaultRetry, systemTiming } from "../src/send/client.ts";
 import {
   answers,
   begin,
@@ -26,7 +26,7 @@ const sentThrough = async (failures: readonly Handler[], options: Partial<Client
     const prepared = request("the same bytes, é", { stream });
     const { send } = createClient({
       baseUrl: server.url,
-      edge,
+      timing: edge,
       onRetry: (error, attempt) => told.push(`${attempt}: ${error.message}`),
       ...options,
     });
@@ -95,7 +95,7 @@ test("a stream that breaks before its first content is retried, and starts over"
   const told: string[] = [];
   const { stream } = createClient({
     baseUrl: server.url,
-    edge: steppingEdge(),
+    timing: steppingEdge(),
     onRetry: ({ reason }) => told.push(reason.kind),
   });
   const events: ModelEvent["type"][] = [];
@@ -126,7 +126,7 @@ test("a truncated whole answer is retried", async () => {
 test("after the last attempt the error is thrown unchanged", async () => {
   await using server = await startServer(refuses(500));
   const edge = steppingEdge(1);
-  const { send } = createClient({ baseUrl: server.url, edge, retry: { capMs: 1_000 } });
+  const { send } = createClient({ baseUrl: server.url, timing: edge, retry: { capMs: 1_000 } });
   await assert.rejects(send(request()), { name: "ModelError", message: "some_error: told 500", afterContent: false });
   assert.equal(server.calls.length, defaultRetry.attempts);
   // Full jitter on top: each wait is a quarter longer than the time the door is shut.
@@ -136,7 +136,7 @@ test("after the last attempt the error is thrown unchanged", async () => {
 test("what the provider calls final is not retried", async () => {
   await using server = await startServer(refuses(529, { "x-should-retry": "false" }));
   const edge = steppingEdge();
-  const { send } = createClient({ baseUrl: server.url, edge });
+  const { send } = createClient({ baseUrl: server.url, timing: edge });
   await assert.rejects(send(request()), { reason: { kind: "overloaded", status: 529 }, retryable: false });
   assert.deepEqual([server.calls.length, edge.waits], [1, []]);
 });
@@ -146,13 +146,13 @@ test("abort during the back-off ends the wait and sends nothing more", async () 
   const { promise: waiting, resolve: waits } = Promise.withResolvers<void>();
   const abort = new AbortController();
   const edge = {
-    ...realEdge,
+    ...systemTiming,
     wait: (ms: number, signal: AbortSignal | undefined) => {
       waits();
-      return realEdge.wait(ms, signal);
+      return systemTiming.wait(ms, signal);
     },
   };
-  const sent = createClient({ baseUrl: server.url, edge }).send(request(), abort.signal);
+  const sent = createClient({ baseUrl: server.url, timing: edge }).send(request(), abort.signal);
   await waiting;
   abort.abort();
   await assert.rejects(sent, { name: "ModelError", reason: { kind: "aborted" } });
@@ -181,7 +181,7 @@ test("fifty requests on one key wait behind one back-off", async () => {
   );
   const chances = Array.from({ length: 50 }, (_, index) => index / 50);
   const edge = manualEdge(() => chances.shift() ?? 0);
-  const { send } = createClient({ baseUrl: server.url, edge });
+  const { send } = createClient({ baseUrl: server.url, timing: edge });
   const early = Array.from({ length: first }, (_, index) => send(request(`early ${index}`)));
   await edge.waited(first);
   const late = Array.from({ length: 50 - first }, (_, index) => send(request(`late ${index}`)));
@@ -216,7 +216,7 @@ test("a burst of refusals counts once", async () => {
     answers,
   );
   const edge = manualEdge();
-  const { send } = createClient({ baseUrl: server.url, edge });
+  const { send } = createClient({ baseUrl: server.url, timing: edge });
   const sent = Array.from({ length: 50 }, () => send(request()));
   await edge.waited(50);
   assert.equal(server.calls.length, 50);
@@ -291,7 +291,7 @@ test("a wait longer than any timer does not fire at once", async () => {
   const warned = (warning: Error): unknown => warnings.push(warning);
   process.on("warning", warned);
   const abort = new AbortController();
-  const waiting = realEdge.wait(2 ** 40, abort.signal);
+  const waiting = systemTiming.wait(2 ** 40, abort.signal);
   const first = await Promise.race([waiting.then(() => "woke"), new Promise((go) => setTimeout(go, 30, "sleeps"))]);
   assert.equal(first, "sleeps");
   abort.abort();

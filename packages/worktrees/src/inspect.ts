@@ -54,7 +54,7 @@ type SidesContext = { readonly leftOut: readonly string[]; readonly copy: Reposi
 const withSides = async <T>(
   place: WorktreeContext,
   worktree: Worktree,
-  use: (sides: Sides, around: SidesContext) => Promise<T>,
+  use: (sides: Sides, context: SidesContext) => Promise<T>,
 ): Promise<T> => {
   const { repository, store } = place;
   await requireBase(repository, worktree);

@@ -72,7 +72,7 @@ export const mergeQueue = async (
 /** One task after another, up to the first whose outcome stops the queue. */
 export const runInOrder = async (
   tasks: readonly string[],
-  { signal, onOutcome: told }: Pick<MergeOptions, "signal" | "onOutcome">,
+  { signal, onOutcome }: Pick<MergeOptions, "signal" | "onOutcome">,
   act: (task: string) => Promise<MergeOutcome>,
 ): Promise<readonly MergeOutcome[]> => {
   const outcomes: MergeOutcome[] = [];
@@ -80,7 +80,7 @@ export const runInOrder = async (
     if (signal?.aborted) break;
     const outcome = await act(task);
     outcomes.push(outcome);
-    told?.(outcome);
+    onOutcome?.(outcome);
     if (endsQueue(outcome)) break;
   }
   return outcomes;

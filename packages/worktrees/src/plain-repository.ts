@@ -42,7 +42,7 @@ const factsOf = (path: string): Promise<Stats | undefined> => lstat(path).catch(
 const mustBe = async (kind: "file" | "folder", path: string): Promise<void> => {
   const facts = await factsOf(path);
   if (facts === undefined || (kind === "file" ? facts.isFile() : facts.isDirectory())) return;
-  throw refuse(path, facts.isSymbolicLink() ? "is a link" : `is no plain ${kind}`);
+  throw refuse(path, facts.isSymbolicLink() ? "is a link" : `is not a regular ${kind}`);
 };
 
 /** It was a link to a branch in the first years of git. */
@@ -53,7 +53,8 @@ const mustBeHead = async (path: string): Promise<void> => {
 
 const mustHoldFolders = async (folder: string): Promise<void> => {
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => []))
-    if (OBJECTS.test(entry.name) && !entry.isDirectory()) throw refuse(join(folder, entry.name), "is no plain folder");
+    if (OBJECTS.test(entry.name) && !entry.isDirectory())
+      throw refuse(join(folder, entry.name), "is not a regular folder");
 };
 
 const mustHoldFiles = async (folder: string): Promise<void> => {
@@ -61,7 +62,7 @@ const mustHoldFiles = async (folder: string): Promise<void> => {
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) await mustHoldFiles(path);
-    else if (!entry.isFile()) throw refuse(path, "is no plain file");
+    else if (!entry.isFile()) throw refuse(path, "is not a regular file");
   }
 };
 

@@ -1,6 +1,7 @@
-/** The append-only records of what was started with worktrees and how it ended, and the table that they add up to. Pure.
- *  Invariant: a record is written before its effect, so that the records alone tell what a crash interrupted; an unknown
- *  record is kept and skipped.
+/** The append-only records of what was started with worktrees and how it ended, and the table that they add up to.
+ *  Pure.
+ *  Invariant: a record is written before its effect, so that the records alone show what a crash interrupted; an
+ *  unknown record is kept and skipped.
  *  Elsewhere: the file (store.ts), comparing it with reality (repair.ts). */
 
 import type { LockHolder } from "@prefork/guard/internal";
@@ -234,6 +235,6 @@ const stepWorktree = (worktree: Worktree, record: TaskRecord): Worktree => {
   }
 };
 
-/** Does it hold work that is nowhere else? */
+/** Does it contain work that is nowhere else? */
 export const isUnmerged = ({ tip, mergedTip, files, state }: Worktree): boolean =>
   state.kind !== "gone" && (state.kind !== "finished" || (files > 0 && tip !== mergedTip));

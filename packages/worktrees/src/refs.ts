@@ -24,7 +24,7 @@ export const requireTaskName = (task: string): void => {
 
 type Named = Pick<Repository, "git" | "noObject">;
 
-/** A name of ours that stands for another is replaced; what it stands for is the user's. */
+/** If one of our refs is symbolic, the ref itself is replaced; its target belongs to the user. */
 const ITSELF = "option no-deref\n";
 
 /** Sets all of these refs or none; with `from`, only if a ref still points there. */

@@ -38,9 +38,9 @@ export const saveReplaced = async (
   await using checkout = await Checkout.open(repository.top);
   const files: SavedFile[] = [];
   for (const { path, before, after } of changes) {
-    const standing = await checkout.fileState(path);
-    requireKind(path, standing, absent.has(path) ? undefined : before);
-    files.push({ path, before: standing, after });
+    const current = await checkout.fileState(path);
+    requireKind(path, current, absent.has(path) ? undefined : before);
+    files.push({ path, before: current, after });
   }
   const manifest: Manifest = { files, folders: await foldersOf(checkout, files) };
   const ref = savedRef(point);
@@ -60,9 +60,9 @@ export const saveReplaced = async (
 const crashReports = async ({ gitDir }: Repository): Promise<readonly string[]> =>
   (await readdir(gitDir)).filter((name) => name.startsWith("fast_import_crash_"));
 
-const requireKind = (path: TreePath, standing: FileState, before: TreeEntry | undefined): void => {
+const requireKind = (path: TreePath, current: FileState, before: TreeEntry | undefined): void => {
   const kind = before === undefined ? "absent" : before.mode === "120000" ? "link" : "file";
-  if (standing.kind === kind) return;
+  if (current.kind === kind) return;
   const what = kind === "absent" ? "an ignored file is in the way" : "it changed during the merge";
   throw new WorktreeError("changed-meanwhile", `${messagePath(path)}: ${what}; nothing was merged`);
 };

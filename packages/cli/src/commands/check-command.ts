@@ -4,7 +4,15 @@
 
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { type CommandPlan, classify, openCell, type PlanCell, planHazard, readJsonLine, runPlan } from "@prefork/guard";
+import {
+  type CommandPlan,
+  classify,
+  openReadOnlySandbox,
+  planHazard,
+  type ReadOnlySandbox,
+  readJsonLine,
+  runPlan,
+} from "@prefork/guard";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { type InputLine, inputLines, jsonLine } from "../lines.ts";
@@ -65,12 +73,12 @@ const judge = ({ cmd, cwd }: CommandQuery): Judgement => {
   return hazard === undefined ? judged : { verdict: "unknown", reason: hazard };
 };
 
-type RunOptions = { readonly signal: AbortSignal; readonly cell?: PlanCell };
+type RunOptions = { readonly signal: AbortSignal; readonly readOnlySandbox?: ReadOnlySandbox };
 
 /** With the same layers of protection that the agent has here. */
 const openRunOptions = async ({ signal }: Io): Promise<RunOptions> => {
-  const opened = await openCell({ mode: "auto" });
-  return opened.kind === "on" ? { signal, cell: opened.cell } : { signal };
+  const opened = await openReadOnlySandbox({ mode: "auto" });
+  return opened.kind === "on" ? { signal, readOnlySandbox: opened.sandbox } : { signal };
 };
 
 /** Without `running` nothing runs. */

@@ -14,7 +14,7 @@ export type Layer = {
   readonly name: string;
   readonly active: boolean;
   readonly detail: string;
-  /** What it protects; absent if it is no protection by itself. */
+  /** What it protects; absent if it does not protect anything by itself. */
   readonly covers?: string;
   /** How to activate it. */
   readonly wayOut?: string;

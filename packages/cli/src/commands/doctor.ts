@@ -11,10 +11,10 @@ import {
   findProgram,
   findRipgrep,
   inspectPrivateFolder,
-  openCell,
+  openReadOnlySandbox,
   openRoot,
-  type PlanCell,
   probeSandbox,
+  type ReadOnlySandbox,
   runPlan,
   type SandboxProbe,
   stateFolder,
@@ -63,10 +63,14 @@ const ONLY_READING = "commands that are provably read-only";
 const APPROVED = "approved commands, in a real shell";
 
 /** Runs a small read-only command; undefined if that worked. */
-const commandFailure = async (cell?: PlanCell): Promise<string | undefined> => {
+const commandFailure = async (sandbox?: ReadOnlySandbox): Promise<string | undefined> => {
   const judged = classify("printf 'a\\nb\\n' | tail -n 1");
   if (judged.verdict !== "read-only") return judged.reason;
-  const { stdout, stderr, ended } = await runPlan(judged.plan, { cwd: "/", timeoutMs: 10_000, ...(cell && { cell }) });
+  const { stdout, stderr, ended } = await runPlan(judged.plan, {
+    cwd: "/",
+    timeoutMs: 10_000,
+    ...(sandbox && { readOnlySandbox: sandbox }),
+  });
   if (stdout === "b\n") return undefined;
   return stderr.trim().split("\n")[0] || (ended === "timed-out" ? "it did not answer in time" : "it printed nothing");
 };
@@ -98,8 +102,8 @@ while read -r name rest; do
 done < /proc/net/route`;
 
 /** Checks the sandbox from inside, then runs a command in it; undefined if both worked. */
-const sandboxFailure = async (cell: PlanCell): Promise<string | undefined> => {
-  const [program = "", ...words] = cell.enter(
+const sandboxFailure = async (sandbox: ReadOnlySandbox): Promise<string | undefined> => {
+  const [program = "", ...words] = sandbox.enter(
     ["/bin/sh", "-c", SANDBOX_TRIAL, "sh", tmpdir(), workingFolder() ?? "/"],
     "/",
   );
@@ -108,14 +112,14 @@ const sandboxFailure = async (cell: PlanCell): Promise<string | undefined> => {
       done(error === null ? undefined : `${stdout}${stderr}${error.message}`.split("\n")[0]),
     );
   });
-  return failure ?? commandFailure(cell);
+  return failure ?? commandFailure(sandbox);
 };
 
 const GET_BUBBLEWRAP = "install bubblewrap and permit user namespaces";
 
 const readOnlySandbox = async (probe: SandboxProbe): Promise<Layer> => {
-  const opened = await openCell({ mode: "auto", probe });
-  const failure = opened.kind === "on" ? await sandboxFailure(opened.cell) : opened.reason;
+  const opened = await openReadOnlySandbox({ mode: "auto", probe });
+  const failure = opened.kind === "on" ? await sandboxFailure(opened.sandbox) : opened.reason;
   const name = "read-only sandbox";
   if (failure === undefined)
     return { name, active: true, detail: "a command ran where nothing can be written or sent", covers: ONLY_READING };
@@ -211,19 +215,19 @@ const state = async ({ env }: Io): Promise<Layer> => {
 };
 
 /** Names get their own column if enough room is left next to it. */
-const NAMES = 20;
-const LEAST_BESIDE = 30;
+const NAME_WIDTH = 20;
+const MIN_DETAIL_WIDTH = 30;
 
 const layerAsText = ({ name, active, detail, covers, wayOut, isBroken }: Layer): string => {
   const below = [covers === undefined ? [] : `${active ? "covers" : "would cover"} ${covers}`, wayOut ?? []].flat();
   const mark = isBroken ? "bad" : active ? "on " : "off";
   const width = terminalColumns();
-  const isNarrow = width !== undefined && width < 5 + NAMES + LEAST_BESIDE;
-  const indent = " ".repeat(isNarrow ? 5 : 5 + NAMES);
+  const isNarrow = width !== undefined && width < 5 + NAME_WIDTH + MIN_DETAIL_WIDTH;
+  const indent = " ".repeat(isNarrow ? 5 : 5 + NAME_WIDTH);
   const [first = "", ...others] = [visible(detail), ...below]
     .flatMap((line) => (width === undefined ? [line] : wrapText(line, width - indent.length)))
     .map((line) => `${line}\n`);
-  const head = isNarrow ? `${mark}  ${name}\n${indent}` : `${mark}  ${name.padEnd(NAMES)}`;
+  const head = isNarrow ? `${mark}  ${name}\n${indent}` : `${mark}  ${name.padEnd(NAME_WIDTH)}`;
   return [`${head}${first}`, ...others.map((line) => `${indent}${line}`)].join("");
 };
 

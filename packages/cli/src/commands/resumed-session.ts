@@ -49,11 +49,11 @@ export const whilePrinting = async <T>({ session, task }: RunningTask, io: Io, a
 };
 
 export const resumeForTasks = async (id: string, resuming: ResumeForTasksOptions, io: Io): Promise<OpenedSession> => {
-  const { flags, checkEngine: mustSuit } = resuming;
+  const { flags, checkEngine } = resuming;
   try {
     const wanted = resumeTargetOf(id, (await readSession(storeFor(io), id)).replayed);
     const choice = chooseEngine(flags, io.env, wanted.before);
-    mustSuit?.(choice);
+    checkEngine?.(choice);
     const plan = resuming.plan ?? (await planSession(flags, io));
     const opened = await openSession({ plan, choice, resume: wanted, model: flags.model }, io);
     for (const notice of opened.notices) io.err(`prefork: ${notice}\n`);

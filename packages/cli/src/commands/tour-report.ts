@@ -1,6 +1,7 @@
 /** What the tour prints: the job, the reports, the bill, and what other ways of working cost; as text and as JSON.
- *  Invariant: it says that no language model wrote the answers and whose prices it uses; no line is wider than the terminal
- *  or 100 columns; text and JSON state the same figures. A command to paste stands on one line, however narrow it is.
+ *  Invariant: it says that no language model wrote the answers and whose prices it uses; no line is wider than the
+ *  terminal or 100 columns; text and JSON state the same figures. A command to paste is on one line, however narrow
+ *  the terminal is.
  *  Elsewhere: the run and its live lines (../tour), the table of requests (explain-report.ts). */
 
 import { readReport } from "@prefork/runtime";
@@ -21,7 +22,7 @@ const text = (lines: readonly string[]): string => lines.map((line) => `${line}\
 
 export const tourIntroduction = ({ sample, repository, parts, model, prompt }: TourStart, colour: boolean): string => {
   const paint = painter(colour);
-  const { service } = sample.trade;
+  const { service } = sample.domain;
   const size = `${repository.files} files, ${formatTokens(repository.lines)} lines, one commit, made from seed ${sample.seed}`;
   const about =
     "The engine is a rehearsal: a script follows the prompt's list with real tools. No language model is called and " +
@@ -83,7 +84,7 @@ const reportLines = ({ part, task, tools }: TourFork, { colour, decimals }: Repo
   ]);
 };
 
-/** The outcome stands at the end, so a long call is cut before it. */
+/** The outcome is at the end, so a long call is cut before it. */
 const stepLine = (step: string): string => {
   const room = outputWidth() - 2;
   if (step.length <= room) return step;
@@ -227,7 +228,7 @@ export const tourAsJson = (result: TourResult): string => {
   const first = new Map(firstRows(result).map((row) => [row.agent, row]));
   return jsonText({
     engine: { name: "rehearsal", isLanguageModel: false, model, prices: "of the simulated model" },
-    sample: { seed: sample.seed, service: sample.trade.service, facts: sample.facts },
+    sample: { seed: sample.seed, service: sample.domain.service, facts: sample.facts },
     repository: { files: repository.files, lines: repository.lines },
     prompt,
     parts: parts.length,

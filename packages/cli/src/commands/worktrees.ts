@@ -1,5 +1,5 @@
-/** `prefork worktrees`: the worktrees of this repository that forks work in: what they hold, whether it would merge, where
- *  they are, and repairing what a crash interrupted.
+/** `prefork worktrees`: the worktrees of this repository that forks work in: what they contain, whether it would
+ *  merge, where they are, and repairing what a crash interrupted.
  *  Invariant: list, show and path change nothing in the checkout and remove nothing.
  *  Elsewhere: merging (merge.ts), removing (worktrees-prune.ts), layout (worktrees-report.ts). */
 

@@ -126,24 +126,24 @@ const findProvider = (
   env: Environment,
   before: PreviousEngine | undefined,
 ): ProviderMatch | undefined => {
-  const speaker = before && profileForProtocol(before.protocol);
+  const previous = before && profileForProtocol(before.protocol);
   const url = checkUrl("--base-url", nonEmpty(baseUrl));
   if (provider !== undefined) {
     const profile = profileNamed(provider);
     return { profile, baseUrl: url ?? addressFor(profile, env), credential: keyFor(profile, env) };
   }
   if (url !== undefined) {
-    const profile = profileAt(url) ?? profileByPath(url) ?? speaker ?? profileByKey(url, env);
+    const profile = profileAt(url) ?? profileByPath(url) ?? previous ?? profileByKey(url, env);
     return { profile, baseUrl: url, credential: hostKey(url, env) ?? keyFor(profile, env) };
   }
-  const key = speaker && keyFor(speaker, env);
-  if (speaker && key) return { profile: speaker, baseUrl: addressFor(speaker, env), credential: key };
-  return providerFromEnvironment(env) ?? providerWithoutKey(speaker);
+  const key = previous && keyFor(previous, env);
+  if (previous && key) return { profile: previous, baseUrl: addressFor(previous, env), credential: key };
+  return providerFromEnvironment(env) ?? providerWithoutKey(previous);
 };
 
 /** A local engine without a key is expected at its default address. */
-const providerWithoutKey = (speaker: Profile | undefined): ProviderMatch | undefined =>
-  speaker && speaker.keys.length === 0 ? { profile: speaker, baseUrl: undefined, credential: undefined } : undefined;
+const providerWithoutKey = (previous: Profile | undefined): ProviderMatch | undefined =>
+  previous && previous.keys.length === 0 ? { profile: previous, baseUrl: undefined, credential: undefined } : undefined;
 
 /** The first provider that the environment names, by base URL or key. */
 const providerFromEnvironment = (env: Environment): ProviderMatch | undefined =>
@@ -152,8 +152,8 @@ const providerFromEnvironment = (env: Environment): ProviderMatch | undefined =>
     const address = addressFor(usual, env);
     const profile = address === undefined ? usual : (profileAt(address) ?? compatibleProfile(usual));
     // A key set together with a base URL is meant for it, whichever provider is there.
-    const beside = address === undefined ? undefined : keyFor(usual, env);
-    const credential = hostKey(address, env) ?? keyFor(profile, env) ?? beside;
+    const sharedKey = address === undefined ? undefined : keyFor(usual, env);
+    const credential = hostKey(address, env) ?? keyFor(profile, env) ?? sharedKey;
     return address === undefined && !credential ? [] : [{ profile, baseUrl: address, credential }];
   })[0];
 

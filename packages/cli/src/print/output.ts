@@ -64,7 +64,7 @@ export const resultObject = (
     model,
     num_turns: turns,
     duration_ms: ms,
-    // Without a known price there is no number rather than a guess.
+    // Without a known price this is null rather than a guess.
     total_cost_usd: modelFacts(model) ? usd : null,
     usage: {
       prompt_tokens: promptTokens(usage),

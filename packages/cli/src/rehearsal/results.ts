@@ -121,10 +121,11 @@ const summarizeRun = (text: string): ResultSummary => {
 const COMPLAINT = /^(?:grep|find): /;
 
 const summarizePipe = (text: string, headline: (lines: readonly string[]) => string): ResultSummary => {
-  const told = summarizeRun(text);
+  const summary = summarizeRun(text);
   const lines = linesOf(text.replace(EXIT, "")).map((line) => line.trim());
-  if (lines.some((line) => COMPLAINT.test(line))) return { ...told, ok: false, headline: "could not look everywhere" };
-  return told.ok ? { ...told, headline: headline(lines), excerpt: excerptOf(lines) } : told;
+  if (lines.some((line) => COMPLAINT.test(line)))
+    return { ...summary, ok: false, headline: "could not look everywhere" };
+  return summary.ok ? { ...summary, headline: headline(lines), excerpt: excerptOf(lines) } : summary;
 };
 
 /** Each line of the result occurs more than once. */
@@ -132,7 +133,7 @@ const summarizeRepeats = (text: string): ResultSummary =>
   summarizePipe(text, (lines) => {
     const repeated = lines.filter((line) => !isRemark(line));
     return repeated.length === 0
-      ? "no match stands there twice"
+      ? "no match occurs twice"
       : `${atLeast(lines)}${plural(repeated.length, "match", "matches")} more than once`;
   });
 

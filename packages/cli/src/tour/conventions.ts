@@ -3,11 +3,11 @@
  *  parent's prompt, which the forks share.
  *  Elsewhere: that code (sample-code.ts, sample-edges.ts). */
 
+import type { Domain, Resource } from "./domains.ts";
 import { capital, fieldsOf, schemaFile, serviceFile, TITLE_LETTERS, typesFile } from "./sample-code.ts";
 import { givenOf, routerFile, testFile } from "./sample-edges.ts";
-import type { Thing, Trade } from "./trades.ts";
 
-const opening = ({ service, about }: Trade, things: readonly Thing[]): string => `# Working on ${service}
+const opening = ({ service, about }: Domain, resources: readonly Resource[]): string => `# Working on ${service}
 
 This service keeps ${about}. It is small on purpose: one process, no database, no framework, no build step. Whoever opens it for the first time should be able to follow a request from the socket to the row and back within ten minutes, and every rule below exists because somebody once could not.
 
@@ -31,8 +31,8 @@ Arrows point one way. A service that needs another resource gets what it needs a
 
 Use these words in names, messages and pages, and no others for the same thing. A reader who searches for a word must find all of it.
 
-${things.map(({ one, many, about: what }) => `- **${one}** (plural ${many}): ${what}.`).join("\n")}
-- **row**: one ${things[0]?.one ?? "thing"} or other resource as the store holds it, with its id.
+${resources.map(({ one, many, about: what }) => `- **${one}** (plural ${many}): ${what}.`).join("\n")}
+- **row**: one ${resources[0]?.one ?? "thing"} or other resource as the store holds it, with its id.
 - **outcome**: what a service answers: a value, or a failure with a kind and a sentence.
 - **title**: the column by which people call a row; two rows of one table never share it.
 - **figure**: the column that is added up for the total.
@@ -71,7 +71,7 @@ const routerRules = (): string => `## Router
 - Status codes come from the kind of a failure, in \`src/main.ts\`, and from nowhere else.
 `;
 
-const testRules = ({ one, title }: Thing): string => `## Tests
+const testRules = ({ one, title }: Resource): string => `## Tests
 
 - \`node --test\`, no library. Each service has a file \`test/<one>-service.test.ts\`; a service without one does not go out.
 - A test is named by what holds, in words of this page ("a second ${one} with the same ${title.name} is a conflict"), and compares whole values where it can. No test looks at a message beyond its kind.
@@ -111,7 +111,7 @@ Amounts are added in cents and shown by the desk. Percentages are whole numbers 
 Look in this order, and stop at the first thing that is wrong: is it needed; does it stand in the right folder; is it correct for an empty store, for one row and for two rows with the same title; do messages make sense to somebody who has never seen the code; is there a page, a type, a table, a service, a route and a test, and do they agree. Faults that come back: a table that is not listed, a route that stands twice, a service that throws, a test that was skipped "for now", a page that says nothing under limits, a deprecated column that outlived its version.
 `;
 
-const runningRules = ({ service }: Trade): string => `## Running it
+const runningRules = ({ service }: Domain): string => `## Running it
 
 - \`npm start\` listens on loopback only. Whatever stands in front of it (a proxy, a tunnel) speaks for who may call; this service knows no users and no passwords, and must never listen anywhere else.
 - One process an office. It keeps its rows in memory and starts empty; the import of the evening before fills it within a second. So a restart is always a way out, and nobody is afraid of it.
@@ -142,9 +142,9 @@ const answers = (): string => `## Answers to questions that come back
 **Who decides?** Whoever is called when it breaks.
 `;
 
-const resourceSection = (thing: Thing): string => {
-  const { one, many, about, title, figure } = thing;
-  const rows = fieldsOf(thing).map(({ name, kind, about: meaning }) => `| \`${name}\` | ${kind} | ${meaning} |`);
+const resourceSection = (resource: Resource): string => {
+  const { one, many, about, title, figure } = resource;
+  const rows = fieldsOf(resource).map(({ name, kind, about: meaning }) => `| \`${name}\` | ${kind} | ${meaning} |`);
   return `### ${capital(many)}
 
 A ${one} is ${about}. Title: \`${title.name}\`. Figure: \`${figure.name}\`. Files: \`src/types/${one}.ts\`, \`src/schema/${one}.ts\`, \`src/service/${one}-service.ts\`, \`src/router/${many}.ts\`, \`test/${one}-service.test.ts\`, \`docs/${many}.md\`.
@@ -153,36 +153,36 @@ A ${one} is ${about}. Title: \`${title.name}\`. Figure: \`${figure.name}\`. File
 |---|---|---|
 ${rows.join("\n")}
 
-Adding one is \`POST /${many}\` with \`{ ${givenOf(thing)} }\`; the answer is the same with its id. \`GET /${many}\` lists all by \`${title.name}\`, \`GET /${many}/total\` answers \`{ ${figure.name}: … }\`.
+Adding one is \`POST /${many}\` with \`{ ${givenOf(resource)} }\`; the answer is the same with its id. \`GET /${many}\` lists all by \`${title.name}\`, \`GET /${many}/total\` answers \`{ ${figure.name}: … }\`.
 `;
 };
 
 const fenced = (path: string, text: string): string => `\`${path}\`\n\n\`\`\`ts\n${text}\`\`\`\n`;
 
 /** One resource as it should look: what is planted elsewhere is not in it. */
-const wholeExample = (thing: Thing): string => {
-  const { one, many } = thing;
+const wholeExample = (resource: Resource): string => {
+  const { one, many } = resource;
   return [
     "## One resource, whole\n",
     `This is how ${many} look when every rule is kept. Copy the shape, not the words.\n`,
-    fenced(`src/types/${one}.ts`, typesFile(thing)),
-    fenced(`src/schema/${one}.ts`, schemaFile(thing, {})),
-    fenced(`src/service/${one}-service.ts`, serviceFile(thing, {})),
-    fenced(`src/router/${many}.ts`, routerFile(thing, {})),
-    fenced(`test/${one}-service.test.ts`, testFile(thing, {})),
+    fenced(`src/types/${one}.ts`, typesFile(resource)),
+    fenced(`src/schema/${one}.ts`, schemaFile(resource, {})),
+    fenced(`src/service/${one}-service.ts`, serviceFile(resource, {})),
+    fenced(`src/router/${many}.ts`, routerFile(resource, {})),
+    fenced(`test/${one}-service.test.ts`, testFile(resource, {})),
   ].join("\n");
 };
 
-export const conventionsFile = (trade: Trade, things: readonly [Thing, ...(readonly Thing[])]): string =>
+export const conventionsFile = (domain: Domain, resources: readonly [Resource, ...(readonly Resource[])]): string =>
   [
-    opening(trade, things),
+    opening(domain, resources),
     schemaRules(),
     serviceRules(),
     routerRules(),
-    testRules(things[0]),
+    testRules(resources[0]),
     otherRules(),
-    runningRules(trade),
+    runningRules(domain),
     answers(),
-    ["## Resources\n", ...things.map(resourceSection)].join("\n"),
-    wholeExample(things[0]),
+    ["## Resources\n", ...resources.map(resourceSection)].join("\n"),
+    wholeExample(resources[0]),
   ].join("\n");

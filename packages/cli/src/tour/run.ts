@@ -73,7 +73,7 @@ export const runTour = async (options: TourOptions): Promise<TourResult> => {
   signal.throwIfAborted();
   await using tour = await openTourFolder(options.temporary);
   const sample = sampleOf(seed);
-  const repository = await makeRepository(sample, { folder: join(tour.folder, sample.trade.service), path, signal });
+  const repository = await makeRepository(sample, { folder: join(tour.folder, sample.domain.service), path, signal });
   const parts = PARTS.slice(0, options.forks);
   const start = { sample, repository, parts, prompt: parallelPrompt(parts) };
   const run = await runForks(start, tour, options);

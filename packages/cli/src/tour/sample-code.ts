@@ -3,13 +3,13 @@
  *  Elsewhere: routes, tests and pages (sample-edges.ts), which faults are planted (sample.ts), its conventions
  *  (conventions.ts). */
 
-import type { Field, FieldKind, Thing } from "./trades.ts";
+import type { Field, FieldKind, Resource } from "./domains.ts";
 
 /** The planted faults of one thing. Each part of the job has to find one kind of them. */
 export type Flaws = {
   readonly isDeprecated?: boolean; // a column that should be removed
   readonly todos?: readonly Todo[];
-  readonly alsoServes?: Thing; // a route that another file already has
+  readonly alsoServes?: Resource; // a route that another file already has
   readonly skips?: boolean; // one of its tests is skipped
   readonly isTested?: boolean; // default: true
   readonly isDocumented?: boolean; // default: true
@@ -20,7 +20,7 @@ export type Todo = "fails" | "page" | "unit";
 
 export const capital = (word: string): string => `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 
-export const fieldsOf = ({ title, figure, more }: Thing): readonly Field[] => [title, figure, ...more];
+export const fieldsOf = ({ title, figure, more }: Resource): readonly Field[] => [title, figure, ...more];
 
 export const lines = (...all: readonly (string | readonly string[])[]): string => `${all.flat().join("\n")}\n`;
 
@@ -28,13 +28,13 @@ const TYPES: Readonly<Record<FieldKind, string>> = {
   ...{ text: "string", count: "number", cents: "number", moment: "string", flag: "boolean" },
 };
 
-export const typesFile = (thing: Thing): string => {
-  const type = capital(thing.one);
+export const typesFile = (resource: Resource): string => {
+  const type = capital(resource.one);
   return lines(
-    `/** A ${thing.one} as callers see it: ${thing.about}. */`,
+    `/** A ${resource.one} as callers see it: ${resource.about}. */`,
     `export type ${type} = {`,
     "  readonly id: string;",
-    fieldsOf(thing).flatMap(({ name, kind, about }) => [
+    fieldsOf(resource).flatMap(({ name, kind, about }) => [
       `  /** ${capital(about)}. */`,
       `  readonly ${name}: ${TYPES[kind]};`,
     ]),
@@ -66,18 +66,18 @@ export const TITLE_LETTERS = 80;
 
 const columnOf = ({ kind }: Field): string => `column.${kind}(${kind === "text" ? `{ most: ${TITLE_LETTERS} }` : ""})`;
 
-export const schemaFile = (thing: Thing, { isDeprecated = false }: Flaws): string =>
+export const schemaFile = (resource: Resource, { isDeprecated = false }: Flaws): string =>
   lines(
-    `/** How a ${thing.one} is kept: ${thing.about}. */`,
+    `/** How a ${resource.one} is kept: ${resource.about}. */`,
     "",
     'import { column, table } from "./table.ts";',
     "",
-    `export const ${thing.many} = table("${thing.many}", {`,
+    `export const ${resource.many} = table("${resource.many}", {`,
     "  id: column.id(),",
-    fieldsOf(thing).map((field) => `  ${field.name}: ${columnOf(field)},`),
+    fieldsOf(resource).map((field) => `  ${field.name}: ${columnOf(field)},`),
     isDeprecated
       ? [
-          `  /** @deprecated since 2.3: use ${thing.title.name} */`,
+          `  /** @deprecated since 2.3: use ${resource.title.name} */`,
           "  oldCode: column.text({ most: 12, isOptional: true }),",
         ]
       : [],
@@ -122,14 +122,14 @@ export const problemsIn = ({ columns }: Table, row: Readonly<Record<string, unkn
   });
 `;
 
-export const schemaIndexFile = (things: readonly Thing[]): string =>
+export const schemaIndexFile = (resources: readonly Resource[]): string =>
   lines(
     "/** Every table, in the order in which they are made. */",
     "",
-    things.map(({ one, many }) => `import { ${many} } from "./${one}.ts";`),
+    resources.map(({ one, many }) => `import { ${many} } from "./${one}.ts";`),
     'import type { Table } from "./table.ts";',
     "",
-    `export const tables: readonly Table[] = [${things.map(({ many }) => many).join(", ")}];`,
+    `export const tables: readonly Table[] = [${resources.map(({ many }) => many).join(", ")}];`,
   );
 
 export const storeFile = (): string => `/** Rows by their id, in memory: the one place that holds state. */
@@ -154,7 +154,7 @@ export class Store<Row extends { readonly id: string }> {
 }
 `;
 
-const todoLine = (todo: Todo, { many, title, figure }: Thing): string => {
+const todoLine = (todo: Todo, { many, title, figure }: Resource): string => {
   switch (todo) {
     case "fails":
       return `    // TODO: fails when two ${many} with one ${title.name} come at once, the check is not atomic`;
@@ -165,10 +165,10 @@ const todoLine = (todo: Todo, { many, title, figure }: Thing): string => {
   }
 };
 
-export const serviceFile = (thing: Thing, { todos = [] }: Flaws): string => {
-  const { one, many, title, figure } = thing;
+export const serviceFile = (resource: Resource, { todos = [] }: Flaws): string => {
+  const { one, many, title, figure } = resource;
   const type = capital(one);
-  const todo = (kind: Todo): readonly string[] => (todos.includes(kind) ? [todoLine(kind, thing)] : []);
+  const todo = (kind: Todo): readonly string[] => (todos.includes(kind) ? [todoLine(kind, resource)] : []);
   return lines(
     `/** ${capital(many)}: adding, finding and removing them. */`,
     "",
@@ -223,16 +223,16 @@ export const serviceFile = (thing: Thing, { todos = [] }: Flaws): string => {
   );
 };
 
-export const serviceIndexFile = (things: readonly Thing[]): string =>
+export const serviceIndexFile = (resources: readonly Resource[]): string =>
   lines(
     "/** All services, each with a store of its own. */",
     "",
-    things.map(({ one }) => `import { ${capital(one)}Service } from "./${one}-service.ts";`),
+    resources.map(({ one }) => `import { ${capital(one)}Service } from "./${one}-service.ts";`),
     'import { Store } from "./store.ts";',
     "",
     "export type Services = ReturnType<typeof openServices>;",
     "",
     "export const openServices = (nextId: () => string) => ({",
-    things.map(({ one, many }) => `  ${many}: new ${capital(one)}Service(new Store(), nextId),`),
+    resources.map(({ one, many }) => `  ${many}: new ${capital(one)}Service(new Store(), nextId),`),
     "});",
   );

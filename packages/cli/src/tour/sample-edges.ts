@@ -2,8 +2,8 @@
  *  Invariant: pure; its tests pass, and the planted flaws are where the facts say.
  *  Elsewhere: its inner parts (sample-code.ts), the conventions (conventions.ts). */
 
+import type { Domain, Field, FieldKind, Resource } from "./domains.ts";
 import { capital, type Flaws, fieldsOf, lines, TITLE_LETTERS } from "./sample-code.ts";
-import type { Field, FieldKind, Thing, Trade } from "./trades.ts";
 
 export const routeFile = (): string => `/** What a route is, and which one a request is for. */
 
@@ -35,8 +35,8 @@ export const match = (routes: readonly Route[], method: string, path: string): M
 };
 `;
 
-export const routerFile = (thing: Thing, { alsoServes }: Flaws): string => {
-  const { one, many, figure } = thing;
+export const routerFile = (resource: Resource, { alsoServes }: Flaws): string => {
+  const { one, many, figure } = resource;
   const type = capital(one);
   return lines(
     `/** ${capital(many)} over HTTP. */`,
@@ -59,16 +59,16 @@ export const routerFile = (thing: Thing, { alsoServes }: Flaws): string => {
 
 export const ROUTES_EACH = 5;
 
-export const routerIndexFile = (things: readonly Thing[]): string =>
+export const routerIndexFile = (resources: readonly Resource[]): string =>
   lines(
     "/** Every route, in the order in which they are tried. */",
     "",
     'import type { Services } from "../service/index.ts";',
-    things.map(({ one, many }) => `import { ${one}Routes } from "./${many}.ts";`),
+    resources.map(({ one, many }) => `import { ${one}Routes } from "./${many}.ts";`),
     'import type { Route } from "./route.ts";',
     "",
     "export const allRoutes = (services: Services): readonly Route[] => [",
-    things.map(({ one, many }) => `  ...${one}Routes(services.${many}),`),
+    resources.map(({ one, many }) => `  ...${one}Routes(services.${many}),`),
     "];",
   );
 
@@ -107,10 +107,10 @@ const VALUES: Readonly<Record<FieldKind, string>> = {
 const filled = ({ name, kind }: Field): string => `${name}: ${VALUES[kind]}`;
 
 /** The fields of a new row, with valid values. */
-export const givenOf = (thing: Thing): string => fieldsOf(thing).map(filled).join(", ");
+export const givenOf = (resource: Resource): string => fieldsOf(resource).map(filled).join(", ");
 
-export const testFile = (thing: Thing, { skips = false }: Flaws): string => {
-  const { one, many, title, figure } = thing;
+export const testFile = (resource: Resource, { skips = false }: Flaws): string => {
+  const { one, many, title, figure } = resource;
   const type = capital(one);
   return lines(
     'import assert from "node:assert/strict";',
@@ -118,7 +118,7 @@ export const testFile = (thing: Thing, { skips = false }: Flaws): string => {
     `import { ${type}Service } from "../src/service/${one}-service.ts";`,
     'import { Store } from "../src/service/store.ts";',
     "",
-    `const given = { ${givenOf(thing)} };`,
+    `const given = { ${givenOf(resource)} };`,
     "",
     `const open = (): ${type}Service => {`,
     "  let last = 0;",
@@ -146,18 +146,18 @@ export const testFile = (thing: Thing, { skips = false }: Flaws): string => {
   );
 };
 
-export const tablesTestFile = (things: readonly Thing[]): string => `import assert from "node:assert/strict";
+export const tablesTestFile = (resources: readonly Resource[]): string => `import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";
 import { tables } from "../src/schema/index.ts";
 
 test("every table is listed once", () => {
   const files = readdirSync(new URL("../src/schema", import.meta.url)).length - 2; // index.ts and table.ts
-  assert.deepEqual([new Set(tables).size, tables.length], [files, ${things.length}]);
+  assert.deepEqual([new Set(tables).size, tables.length], [files, ${resources.length}]);
 });
 `;
 
-export const routesTestFile = ([first]: readonly Thing[]): string => {
+export const routesTestFile = ([first]: readonly Resource[]): string => {
   const many = first?.many ?? "";
   return `import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -182,8 +182,8 @@ test("an unknown path has no route", () => {
 `;
 };
 
-export const pageFile = (thing: Thing, { isUnfinished = false }: Flaws): string => {
-  const { one, many, about, title } = thing;
+export const pageFile = (resource: Resource, { isUnfinished = false }: Flaws): string => {
+  const { one, many, about, title } = resource;
   return lines(
     `# ${capital(many)}`,
     "",
@@ -191,7 +191,7 @@ export const pageFile = (thing: Thing, { isUnfinished = false }: Flaws): string 
     "",
     "| field | kind | meaning |",
     "|---|---|---|",
-    fieldsOf(thing).map((field) => `| \`${field.name}\` | ${field.kind} | ${field.about} |`),
+    fieldsOf(resource).map((field) => `| \`${field.name}\` | ${field.kind} | ${field.about} |`),
     "",
     "## Limits",
     "",
@@ -212,7 +212,7 @@ export const errorsPage = (): string =>
     "A body that is no JSON ends the request without an answer.",
   );
 
-export const readmeFile = ({ service, about }: Trade, things: readonly Thing[]): string =>
+export const readmeFile = ({ service, about }: Domain, resources: readonly Resource[]): string =>
   lines(
     `# ${service}`,
     "",
@@ -225,10 +225,10 @@ export const readmeFile = ({ service, about }: Trade, things: readonly Thing[]):
     "",
     "| resource | what it is |",
     "|---|---|",
-    things.map(({ many, about: what }) => `| \`/${many}\` | ${what} |`),
+    resources.map(({ many, about: what }) => `| \`/${many}\` | ${what} |`),
   );
 
-export const packageFile = ({ service, about }: Trade): string =>
+export const packageFile = ({ service, about }: Domain): string =>
   `${JSON.stringify(
     {
       ...{ name: service, version: "2.4.0", private: true, description: about, type: "module" },

@@ -3,6 +3,7 @@
  *  Elsewhere: the text of each file (sample-code.ts, sample-edges.ts, conventions.ts), writing them (repository.ts). */
 
 import { conventionsFile } from "./conventions.ts";
+import { DOMAINS, type Domain, type Resource } from "./domains.ts";
 import {
   type Flaws,
   outcomeFile,
@@ -30,7 +31,6 @@ import {
   testFile,
   tsconfigFile,
 } from "./sample-edges.ts";
-import { type Thing, TRADES, type Trade } from "./trades.ts";
 
 /** What there is to find, by the part of the job that finds it. */
 export type SampleFacts = {
@@ -43,8 +43,8 @@ export type SampleFacts = {
 
 export type Sample = {
   readonly seed: number;
-  readonly trade: Trade;
-  readonly things: readonly Thing[];
+  readonly domain: Domain;
+  readonly resources: readonly Resource[];
   /** Path → text. */
   readonly files: ReadonlyMap<string, string>;
   readonly facts: SampleFacts;
@@ -55,52 +55,52 @@ const THINGS = 6;
 const OTHER_TESTS = 2;
 
 export const sampleOf = (seed: number): Sample => {
-  const chance = new Chance(seed);
-  const trade = chance.one(TRADES);
-  const [first, ...rest] = chance.some(trade.things, THINGS);
-  if (first === undefined) throw new Error(`the trade ${trade.service} has no things`);
-  const things: Things = [first, ...rest];
-  const planted = plant(things, chance);
-  const files = filesOf(trade, things, planted.flaws);
-  return { seed, trade, things, files, facts: planted.facts };
+  const random = new SampleRandom(seed);
+  const domain = random.one(DOMAINS);
+  const [first, ...rest] = random.some(domain.resources, THINGS);
+  if (first === undefined) throw new Error(`the domain ${domain.service} has no resources`);
+  const resources: Resources = [first, ...rest];
+  const planted = plantFlaws(resources, random);
+  const files = filesOf(domain, resources, planted.flaws);
+  return { seed, domain, resources, files, facts: planted.facts };
 };
 
-type Things = readonly [Thing, ...(readonly Thing[])];
+type Resources = readonly [Resource, ...(readonly Resource[])];
 
-type Planted = { readonly flaws: (thing: Thing) => Flaws; readonly facts: SampleFacts };
+type PlantedFlaws = { readonly flaws: (resource: Resource) => Flaws; readonly facts: SampleFacts };
 
-const plant = (things: Things, chance: Chance): Planted => {
-  const deprecated = chance.one(things);
-  const failing = chance.one(things);
-  const paged = chance.some(things, 1 + chance.below(2));
-  const unitless = chance.some(things, 1 + chance.below(3));
-  const [repeated, repeating] = inTurn(chance.some(things, 2), chance);
-  const [untested, skipping] = inTurn(chance.some(things, 2), chance);
-  const [undocumented, unfinished] = inTurn(chance.some(things, 2), chance);
-  const todosOf = (thing: Thing): readonly Todo[] => [
-    ...(paged.includes(thing) ? (["page"] as const) : []),
-    ...(thing === failing ? (["fails"] as const) : []),
-    ...(unitless.includes(thing) ? (["unit"] as const) : []),
+const plantFlaws = (resources: Resources, random: SampleRandom): PlantedFlaws => {
+  const deprecated = random.one(resources);
+  const failing = random.one(resources);
+  const paged = random.some(resources, 1 + random.below(2));
+  const unitless = random.some(resources, 1 + random.below(3));
+  const [repeated, repeating] = inTurn(random.some(resources, 2), random);
+  const [untested, skipping] = inTurn(random.some(resources, 2), random);
+  const [undocumented, unfinished] = inTurn(random.some(resources, 2), random);
+  const todosOf = (resource: Resource): readonly Todo[] => [
+    ...(paged.includes(resource) ? (["page"] as const) : []),
+    ...(resource === failing ? (["fails"] as const) : []),
+    ...(unitless.includes(resource) ? (["unit"] as const) : []),
   ];
   return {
-    flaws: (thing) => ({
-      isDeprecated: thing === deprecated,
-      todos: todosOf(thing),
-      ...(thing === repeating && repeated ? { alsoServes: repeated } : {}),
-      isTested: thing !== untested,
-      skips: thing === skipping,
-      isDocumented: thing !== undocumented,
-      isUnfinished: thing === unfinished,
+    flaws: (resource) => ({
+      isDeprecated: resource === deprecated,
+      todos: todosOf(resource),
+      ...(resource === repeating && repeated ? { alsoServes: repeated } : {}),
+      isTested: resource !== untested,
+      skips: resource === skipping,
+      isDocumented: resource !== undocumented,
+      isUnfinished: resource === unfinished,
     }),
     facts: {
-      schema: { tables: things.length, deprecated: `src/schema/${deprecated.one}.ts` },
+      schema: { tables: resources.length, deprecated: `src/schema/${deprecated.one}.ts` },
       service: {
-        todos: things.flatMap(todosOf).length,
+        todos: resources.flatMap(todosOf).length,
         failing: serviceOf(failing),
       },
-      router: { routes: things.length * ROUTES_EACH + 1, repeated: `GET /${repeated?.many}/:id` },
+      router: { routes: resources.length * ROUTES_EACH + 1, repeated: `GET /${repeated?.many}/:id` },
       tests: {
-        files: things.length - 1 + OTHER_TESTS,
+        files: resources.length - 1 + OTHER_TESTS,
         skipped: `test/${skipping?.one}-service.test.ts`,
         untested: serviceOf(untested ?? deprecated),
       },
@@ -109,46 +109,47 @@ const plant = (things: Things, chance: Chance): Planted => {
   };
 };
 
-const inTurn = <T>(two: readonly T[], chance: Chance): readonly T[] => (chance.below(2) === 0 ? two : two.toReversed());
+const inTurn = <T>(two: readonly T[], random: SampleRandom): readonly T[] =>
+  random.below(2) === 0 ? two : two.toReversed();
 
-const serviceOf = ({ one }: Thing): string => `src/service/${one}-service.ts`;
+const serviceOf = ({ one }: Resource): string => `src/service/${one}-service.ts`;
 
-const filesOf = (trade: Trade, things: Things, flaws: Planted["flaws"]): ReadonlyMap<string, string> => {
-  const each = things.flatMap((thing): readonly (readonly [string, string])[] => {
-    const { one, many } = thing;
-    const own = flaws(thing);
+const filesOf = (domain: Domain, resources: Resources, flaws: PlantedFlaws["flaws"]): ReadonlyMap<string, string> => {
+  const each = resources.flatMap((resource): readonly (readonly [string, string])[] => {
+    const { one, many } = resource;
+    const own = flaws(resource);
     return [
-      [`src/types/${one}.ts`, typesFile(thing)],
-      [`src/schema/${one}.ts`, schemaFile(thing, own)],
-      [serviceOf(thing), serviceFile(thing, own)],
-      [`src/router/${many}.ts`, routerFile(thing, own)],
-      ...(own.isTested ? ([[`test/${one}-service.test.ts`, testFile(thing, own)]] as const) : []),
-      ...(own.isDocumented ? ([[`docs/${many}.md`, pageFile(thing, own)]] as const) : []),
+      [`src/types/${one}.ts`, typesFile(resource)],
+      [`src/schema/${one}.ts`, schemaFile(resource, own)],
+      [serviceOf(resource), serviceFile(resource, own)],
+      [`src/router/${many}.ts`, routerFile(resource, own)],
+      ...(own.isTested ? ([[`test/${one}-service.test.ts`, testFile(resource, own)]] as const) : []),
+      ...(own.isDocumented ? ([[`docs/${many}.md`, pageFile(resource, own)]] as const) : []),
     ];
   });
   return new Map([
     [".gitignore", "node_modules/\n"],
-    ["AGENTS.md", conventionsFile(trade, things)],
-    ["README.md", readmeFile(trade, things)],
-    ["package.json", packageFile(trade)],
+    ["AGENTS.md", conventionsFile(domain, resources)],
+    ["README.md", readmeFile(domain, resources)],
+    ["package.json", packageFile(domain)],
     ["tsconfig.json", tsconfigFile()],
     ["src/main.ts", mainFile()],
     ["src/types/outcome.ts", outcomeFile()],
     ["src/schema/table.ts", tableFile()],
-    ["src/schema/index.ts", schemaIndexFile(things)],
+    ["src/schema/index.ts", schemaIndexFile(resources)],
     ["src/service/store.ts", storeFile()],
-    ["src/service/index.ts", serviceIndexFile(things)],
+    ["src/service/index.ts", serviceIndexFile(resources)],
     ["src/router/route.ts", routeFile()],
-    ["src/router/index.ts", routerIndexFile(things)],
-    ["test/routes.test.ts", routesTestFile(things)],
-    ["test/tables.test.ts", tablesTestFile(things)],
+    ["src/router/index.ts", routerIndexFile(resources)],
+    ["test/routes.test.ts", routesTestFile(resources)],
+    ["test/tables.test.ts", tablesTestFile(resources)],
     ["docs/errors.md", errorsPage()],
     ...each,
   ]);
 };
 
 /** Seeded random numbers, the same on every machine: only 32-bit integers, so that no rounding differs. */
-export class Chance {
+export class SampleRandom {
   #state: number;
 
   constructor(seed: number) {

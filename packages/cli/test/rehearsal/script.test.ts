@@ -112,7 +112,7 @@ test("duplicates and files per folder are counted; a missing folder is a failure
   assert.deepEqual(account, [
     `Bash \`grep -rhoE -e 'TODO|export' ${skipped} -- 'src' | sort | uniq -d\`: 1 match more than once`,
     "TODO",
-    `Bash \`grep -rhoE -e 'README' ${skipped} -- 'src' | sort | uniq -d\`: no match stands there twice`,
+    `Bash \`grep -rhoE -e 'README' ${skipped} -- 'src' | sort | uniq -d\`: no match occurs twice`,
     "Bash `find '.' -type f -not -path '*/.git/*' -not -path '*/node_modules/*' | sed 's|/[^/]*$||' | sort | uniq -c`: 3 files in 2 folders",
     "1 .",
     "2 ./src",

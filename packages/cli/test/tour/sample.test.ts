@@ -8,9 +8,9 @@ import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
+import { DOMAINS } from "../../src/tour/domains.ts";
 import { makeRepository } from "../../src/tour/repository.ts";
 import { type Sample, sampleOf } from "../../src/tour/sample.ts";
-import { TRADES } from "../../src/tour/trades.ts";
 
 const seeds = fc.integer({ min: 0, max: 0xffff_ffff });
 
@@ -55,7 +55,7 @@ const searched = (sample: Sample) => {
     },
     docs: {
       unfinished: pathsWith(sample, "docs/", /TBD/).join(),
-      undocumented: sample.things
+      undocumented: sample.resources
         .filter(({ many }) => !names.includes(`docs/${many}.md`))
         .map(({ one }) => `src/types/${one}.ts`)
         .join(),
@@ -94,8 +94,8 @@ const made = async (seed: number) => {
 };
 
 /** The first seed of each trade. */
-const SEEDS = TRADES.map(({ service }) => {
-  for (let seed = 0; ; seed += 1) if (sampleOf(seed).trade.service === service) return seed;
+const SEEDS = DOMAINS.map(({ service }) => {
+  for (let seed = 0; ; seed += 1) if (sampleOf(seed).domain.service === service) return seed;
 });
 
 test("samples compile strictly, and their own tests pass but for the one that is skipped", async () => {

@@ -1,6 +1,6 @@
-/** How do we hold a folder, so that what we open is in it, whatever happens to its name meanwhile?
- *  Invariant: a folder is entered one name at a time and never through a link; every path given to the kernel is
- *  `<an open folder>/<one name>`.
+/** How do we keep a folder open, so that what we open is in it, whatever happens to its name in the meantime?
+ *  Invariant: a folder is entered one name at a time and never through a link; every path given to the kernel is `<an
+ *  open folder>/<one name>`.
  *  Elsewhere: which paths may be requested (../paths), what is done in a folder (root.ts, replace.ts). */
 
 import { type BigIntStats, constants } from "node:fs";

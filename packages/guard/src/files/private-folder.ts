@@ -80,12 +80,12 @@ export const openPrivateFolder = async (
     const found = await inspect(folder);
     if (!("kind" in found)) return found;
     if (found.kind === "missing") for (const path of found.make) await makeOrKeep(path);
-    const again = await inspect(folder);
-    if (!("kind" in again)) return again;
-    if (again.kind === "missing") return refuse(`${again.path} was removed meanwhile`);
-    await using handle = await open(again.path, "r");
-    if (again.mode !== 0o700) await handle.chmod(0o700);
-    return { ok: true, root: await openRoot(again.path, { protect: false, ...(drafts ? { drafts } : {}) }) };
+    const rechecked = await inspect(folder);
+    if (!("kind" in rechecked)) return rechecked;
+    if (rechecked.kind === "missing") return refuse(`${rechecked.path} was removed meanwhile`);
+    await using handle = await open(rechecked.path, "r");
+    if (rechecked.mode !== 0o700) await handle.chmod(0o700);
+    return { ok: true, root: await openRoot(rechecked.path, { protect: false, ...(drafts ? { drafts } : {}) }) };
   } catch (error) {
     return refusalOf(error);
   }

@@ -10,15 +10,15 @@ import type { GitInvocation } from "../rules/index.ts";
 import { askGit } from "./ask-git.ts";
 import { locate } from "./checkout.ts";
 import { isGiven } from "./objects.ts";
-import { isDoubt, orDoubt, type ReadRepository } from "./repository.ts";
+import { isApprovalNeeded, orApprovalNeeded, type ReadRepository } from "./repository.ts";
 import { isInclude, nameOf } from "./settings.ts";
 import type { View, ViewProblem } from "./view.ts";
 import { readWorktrees, type Worktree } from "./worktrees.ts";
 
 /** A program that prints the answer. */
-export type OwnAnswer = { readonly words: readonly string[]; readonly stands: string };
+export type OwnAnswer = { readonly words: readonly string[]; readonly program: string };
 
-const printed = (text: string): OwnAnswer => ({ stands: "printf", words: ["%s", text] });
+const printed = (text: string): OwnAnswer => ({ program: "printf", words: ["%s", text] });
 
 /** Undefined if git itself is to answer. */
 export const ownAnswer = async (asked: GitInvocation, view: View): Promise<OwnAnswer | ViewProblem | undefined> => {
@@ -86,8 +86,8 @@ const pathsOf = (
 
 /** No repository around it. */
 const isAlone = (top: string): boolean => {
-  const around = dirname(top) === top ? undefined : orDoubt(() => locate(dirname(top)));
-  return !isDoubt(around) && around?.kind !== "checkout";
+  const enclosing = dirname(top) === top ? undefined : orApprovalNeeded(() => locate(dirname(top)));
+  return !isApprovalNeeded(enclosing) && enclosing?.kind !== "checkout";
 };
 
 // --- config --------------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ const configAnswer = (
   if (!isGiven(asked, "show-origin")) return undefined;
   if (more.length > 0 || asked.options.some(({ name }) => name !== "get" && name !== "show-origin"))
     return { problem: "git config --show-origin takes one key: git config --show-origin --get KEY" };
-  if (found === undefined) return { stands: "false", words: [] };
+  if (found === undefined) return { program: "false", words: [] };
   const file = `${checkout.isFolder && checkout.git === checkout.common ? ".git" : checkout.common}/config`;
   return printed(`file:${file}\t${found.value ?? ""}\n`);
 };
@@ -132,8 +132,8 @@ const worktrees = async (
 ): Promise<OwnAnswer | ViewProblem> => {
   const form = FORMS[rest.join(" ")];
   if (form === undefined) return { problem: "git worktree list takes --porcelain or -v alone" };
-  const found = orDoubt(() => readWorktrees(repository));
-  if (isDoubt(found)) return { problem: found.message };
+  const found = orApprovalNeeded(() => readWorktrees(repository));
+  if (isApprovalNeeded(found)) return { problem: found.message };
   if (form === "porcelain") return printed(found.map(porcelain).join(""));
   const listed = await inColumns(found, form, view);
   return listed === undefined

@@ -32,7 +32,7 @@ export const locate = (folder: string): Located => {
     const facts = look(path);
     if (facts !== undefined) return { kind: "checkout", checkout: checkoutAt(here, facts) };
     if (look(join(here, "HEAD")) && look(join(here, "objects")) && look(join(here, "refs")))
-      throw new Doubt(`git would treat ${here} itself as a repository`);
+      throw new ApprovalNeeded(`git would treat ${here} itself as a repository`);
     const up = dirname(here);
     // git does not leave the file system that it starts in.
     if (up === here || statSync(up).dev !== dev) return { kind: "none" };
@@ -47,7 +47,7 @@ export const look = (path: string | Buffer): Stats | undefined => {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOTDIR" || code === "ENOENT") return undefined;
-    throw new Doubt(`${path} cannot be inspected`);
+    throw new ApprovalNeeded(`${path} cannot be inspected`);
   }
 };
 
@@ -55,11 +55,11 @@ const checkoutAt = (top: string, facts: Stats): Checkout => {
   const path = join(top, ".git");
   const real = facts.isSymbolicLink() ? realPath(path) : path;
   const kind = look(real);
-  if (kind === undefined || kind.isSymbolicLink()) throw new Doubt(`${path} leads nowhere`);
+  if (kind === undefined || kind.isSymbolicLink()) throw new ApprovalNeeded(`${path} leads nowhere`);
   if (kind.isDirectory()) return checked({ top, git: real, common: commonOf(real, top), isFolder: true });
   const text = readGitFile(real, LONGEST_POINTER)?.toString() ?? "";
   const [, pointer] = /^gitdir: ([^\n\r\0]+)[\r\n]*$/.exec(text) ?? [];
-  if (pointer === undefined) throw new Doubt(`${path} is not a file that git could follow`);
+  if (pointer === undefined) throw new ApprovalNeeded(`${path} is not a file that git could follow`);
   own(real);
   const git = realPath(resolveName(top, pointer));
   return checked({ top, git, common: commonOf(git, top), isFolder: false });
@@ -71,16 +71,16 @@ const commonOf = (git: string, top: string): string => {
   const text = readGitFile(join(git, "commondir"), LONGEST_POINTER)?.toString();
   if (text === undefined) return git;
   const [, pointer] = /^([^\n\r\0]+)[\r\n]*$/.exec(text) ?? [];
-  if (pointer === undefined) throw new Doubt(`${join(git, "commondir")} is not a file that git could follow`);
+  if (pointer === undefined) throw new ApprovalNeeded(`${join(git, "commondir")} is not a file that git could follow`);
   const common = realPath(resolveName(git, pointer));
   const back = readGitFile(join(git, "gitdir"), LONGEST_POINTER)?.toString() ?? "";
   const [, named = ""] = /^([^\n\r\0]+\/\.git)[\r\n]*$/.exec(back) ?? [];
   if (dirname(git) !== join(common, "worktrees") || realPath(dirname(resolveName(git, named))) !== top)
-    throw new Doubt(`${common} has no record of ${top} as one of its worktrees`);
+    throw new ApprovalNeeded(`${common} has no record of ${top} as one of its worktrees`);
   return common;
 };
 
-/** The folder that the files of a repository lie in, as far as the place of its git folder tells. */
+/** The folder with the repository's files, as far as the location of its git folder shows it. */
 export const placeOf = (git: string): string => {
   const [, above] = /^(.+?)\/\.git(?:\/|$)/.exec(git) ?? [];
   return above ?? dirname(git);
@@ -89,7 +89,7 @@ export const placeOf = (git: string): string => {
 const checked = (checkout: Checkout): Checkout => {
   const { top, git, common } = checkout;
   if (!look(join(git, "HEAD")) || !isFolder(join(common, "objects")) || !isFolder(join(common, "refs")))
-    throw new Doubt(`${join(top, ".git")} is not a repository that git could use`);
+    throw new ApprovalNeeded(`${join(top, ".git")} is not a repository that git could use`);
   for (const path of [top, git, common]) own(path);
   return checkout;
 };
@@ -104,19 +104,20 @@ export const isFolder = (path: string): boolean => {
 
 /** git refuses repositories of other users. */
 const own = (path: string): void => {
-  if (statSync(path).uid !== process.geteuid?.()) throw new Doubt(`${path} belongs to another user`);
+  if (statSync(path).uid !== process.geteuid?.()) throw new ApprovalNeeded(`${path} belongs to another user`);
 };
 
 /** Reads one of git's own files without ever waiting. `path`: below a folder whose path is canonical. Undefined if there is
- *  none. A link on the path is a doubt, wherever it leads: even among git's own files, one may say what another must not. */
+ *  none. A link on the path needs approval, wherever it leads: even one of git's own files may not replace another. */
 export const readGitFile = (path: string, mostBytes: number, budget?: ReadBudget): Buffer | undefined => {
   const facts = look(path);
   if (facts === undefined) return undefined;
-  if (facts.isSymbolicLink() || realPath(path) !== path) throw new Doubt(`git would read ${path}, which is a link`);
+  if (facts.isSymbolicLink() || realPath(path) !== path)
+    throw new ApprovalNeeded(`git would read ${path}, which is a link`);
   const file = readPlainFile(path, Math.min(mostBytes, budget?.bytesLeft ?? mostBytes));
   budget?.file(typeof file === "string" ? 0 : file.length, path);
-  if (file === "missing") throw new Doubt(`${path} is not a regular file, and git would block on it`);
-  if (file === "unreadable") throw new Doubt(`${path} is too large, or cannot be read`);
+  if (file === "missing") throw new ApprovalNeeded(`${path} is not a regular file, and git would block on it`);
+  if (file === "unreadable") throw new ApprovalNeeded(`${path} is too large, or cannot be read`);
   return file;
 };
 
@@ -130,17 +131,17 @@ export const linkText = (path: string): string | undefined =>
 
 export type ReadLimits = {
   readonly bytes?: number; // default: 64,000,000
-  /** Looked at in folders, the index and lists. Default: 1,000,000. */
+  /** Names read from folders, the index and lists. Default: 1,000,000. */
   readonly names?: number;
   readonly milliseconds?: number; // default: 1,000
-  /** Milliseconds of the processor so far. Default: of this process. */
+  /** CPU time so far, in milliseconds. Default: of this process. */
   readonly now?: () => number;
 };
 
-/** Opening a file takes about as long as reading so many names. */
+/** Opening a file takes about as long as reading this many names. */
 const OPENING = 20;
 
-/** Asking for the time takes as long as looking at a name. */
+/** Reading the clock takes as long as checking a name, so it is read only after this many names. */
 const BETWEEN_LOOKS = 500;
 
 const ofThisProcess = (): number => {
@@ -163,7 +164,7 @@ export class ReadBudget {
     this.#now = now;
   }
 
-  /** Only what happens inside takes time off. */
+  /** Only time spent inside counts against the budget. */
   timed<T>(read: () => T): T {
     this.#since = this.#now();
     try {
@@ -182,16 +183,18 @@ export class ReadBudget {
     this.#since = now;
   }
 
-  /** Throws where the place, or what was read before it, goes beyond the bounds. */
+  /** Throws if this location, or what was read before it, exceeds the budget. */
   names(count: number, place: string): void {
     this.#names -= count;
     this.#sinceLook += count;
     if (this.#sinceLook >= BETWEEN_LOOKS) this.#look();
-    if (this.#names < 0) throw new Doubt(`the repository has too many names to check; the last were in ${place}`);
-    if (this.#milliseconds < 0) throw new Doubt(`reading the repository takes too long; the last read was ${place}`);
+    if (this.#names < 0)
+      throw new ApprovalNeeded(`the repository has too many names to check; the last were in ${place}`);
+    if (this.#milliseconds < 0)
+      throw new ApprovalNeeded(`reading the repository takes too long; the last read was ${place}`);
   }
 
-  /** One file that is about to be read takes no more than this. */
+  /** The most that the next file may contain. */
   get bytesLeft(): number {
     return Math.max(this.#bytes, 0);
   }
@@ -203,5 +206,5 @@ export class ReadBudget {
 }
 
 /** Why a repository needs approval. It is thrown while the repository is read; callers outside get it as a value
- *  (`orDoubt`, `viewProblem`). */
-export class Doubt extends Error {}
+ *  (`orApprovalNeeded`, `viewProblem`). */
+export class ApprovalNeeded extends Error {}

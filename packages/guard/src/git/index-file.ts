@@ -7,7 +7,7 @@
 
 import { createHash } from "node:crypto";
 import type { ReadBudget } from "./checkout.ts";
-import { Doubt } from "./checkout.ts";
+import { ApprovalNeeded } from "./checkout.ts";
 
 export type IndexCopy = {
   /** The file for git, built on demand. */
@@ -28,13 +28,13 @@ const REPOSITORY = 0o160000;
 const UNCHANGED = 0x8000;
 const EXTENDED = 0x4000;
 const STAGE = 0x3000;
-/** A longer name says so, and ends at its zero. */
+/** This value means that the name is at least this long and ends at its zero byte. */
 const LENGTH = 0x0fff;
 
-/** Flags of version 3: left out of a sparse checkout, and about to be added. Git keeps no others in a file. */
+/** Flags of version 3: skipped by a sparse checkout, and intended to be added. Git stores no others in a file. */
 const KNOWN_MORE = 0x6000;
 
-/** Before the object's number: two times, device, inode, mode, owner, group, size. */
+/** Before the object id: two times, device, inode, mode, owner, group, size. */
 const FACTS = 40;
 const MODE_AT = 24;
 
@@ -43,10 +43,10 @@ const MOST_ENTRIES = 200_000;
 const LONGEST_NAME = 4_096;
 const MOST_NAME_BYTES = 64_000_000;
 
-const odd = (why: string): Doubt => new Doubt(`the repository's index ${why}`);
+const indexProblem = (why: string): ApprovalNeeded => new ApprovalNeeded(`the repository's index ${why}`);
 
 type Entry = {
-  /** Where its facts begin in the file; the object's number follows them. */
+  /** The offset of its stat data in the file; the object id follows. */
   readonly factsAt: number;
   readonly mode: number;
   /** Unchanged, and the side of a merge. */
@@ -57,10 +57,11 @@ type Entry = {
 
 export const readIndex = (index: Buffer, format: ObjectFormat, budget?: ReadBudget): IndexCopy => {
   const number = format === "sha1" ? 20 : 32;
-  if (index.length < 12 + number || index.toString("latin1", 0, 4) !== "DIRC") throw odd("is none");
+  if (index.length < 12 + number || index.toString("latin1", 0, 4) !== "DIRC")
+    throw indexProblem("is not an index file");
   const [version, count] = [index.readUInt32BE(4), index.readUInt32BE(8)];
-  if (version < 2 || version > 4) throw odd(`has a form that is not known (version ${version})`);
-  if (count > MOST_ENTRIES) throw odd("names too many files to look at");
+  if (version < 2 || version > 4) throw indexProblem(`has an unknown format (version ${version})`);
+  if (count > MOST_ENTRIES) throw indexProblem("has too many files to check");
   const entries: Entry[] = [];
   const last = index.length - number;
   const content = index.subarray(0, last);
@@ -68,10 +69,10 @@ export const readIndex = (index: Buffer, format: ObjectFormat, budget?: ReadBudg
   while (entries.length < count) {
     const before = entries.at(-1);
     const { entry, end } = readEntry(content, at, { version, number, before });
-    if (before && !isInOrder(before, entry)) throw odd("does not hold its names in order");
+    if (before && !isInOrder(before, entry)) throw indexProblem("does not have its names in order");
     bytes += entry.name.length;
     budget?.names(1, "the index");
-    if (bytes > MOST_NAME_BYTES) throw odd("holds names that are too long");
+    if (bytes > MOST_NAME_BYTES) throw indexProblem("has names that are too long");
     entries.push(entry);
     at = end;
   }
@@ -84,7 +85,7 @@ export const readIndex = (index: Buffer, format: ObjectFormat, budget?: ReadBudg
   };
 };
 
-/** By name, and by the side of a merge where a name is there more than once. */
+/** By name, then by merge stage if a name occurs more than once. */
 const isInOrder = (before: Entry, { name, flags }: Entry): boolean =>
   before.name < name ||
   (before.name === name && (before.flags & STAGE) !== 0 && (before.flags & STAGE) < (flags & STAGE));
@@ -98,33 +99,35 @@ const readEntry = (
   { version, number, before }: Form,
 ): { readonly entry: Entry; readonly end: number } => {
   const flagsAt = factsAt + FACTS + number;
-  if (flagsAt + 4 > index.length) throw odd("is cut off");
+  if (flagsAt + 4 > index.length) throw indexProblem("is cut off");
   const [mode, flags] = [index.readUInt32BE(factsAt + MODE_AT), index.readUInt16BE(flagsAt)];
   if (mode !== FILE && mode !== PROGRAM && mode !== LINK && mode !== REPOSITORY)
-    throw odd(`holds an entry of a kind that is not known (${mode.toString(8)})`);
-  // Comparing the sides of a merge, git looks into the repository itself.
-  if (mode === REPOSITORY && flags & STAGE) throw odd("holds a repository that is being merged");
+    throw indexProblem(`has an entry of an unknown kind (${mode.toString(8)})`);
+  // To compare the sides of a merge, git would open that repository itself.
+  if (mode === REPOSITORY && flags & STAGE) throw indexProblem("has a submodule that is being merged");
   const more = flags & EXTENDED ? index.readUInt16BE(flagsAt + 2) : 0;
-  if (more & ~KNOWN_MORE || (flags & EXTENDED && version < 3)) throw odd("has flags that are not known");
+  if (more & ~KNOWN_MORE || (flags & EXTENDED && version < 3)) throw indexProblem("has unknown flags");
   let at = flagsAt + (flags & EXTENDED ? 4 : 2);
   let kept = "";
   if (version === 4) {
     const dropped = readVarint(index, at);
     const whole = before?.name ?? "";
-    if (dropped.value > whole.length) throw odd("has names that cannot be read");
+    if (dropped.value > whole.length) throw indexProblem("has names that cannot be read");
     kept = whole.slice(0, whole.length - dropped.value);
     at = dropped.end;
   }
   const end = index.indexOf(0, at);
-  if (end < 0) throw odd("is cut off");
+  if (end < 0) throw indexProblem("is cut off");
   const length = kept.length + end - at;
-  if (length > LONGEST_NAME) throw odd("holds names that are too long");
-  if ((flags & LENGTH) !== Math.min(length, LENGTH)) throw odd("says of a name that it is longer or shorter");
+  if (length > LONGEST_NAME) throw indexProblem("has names that are too long");
+  if ((flags & LENGTH) !== Math.min(length, LENGTH)) throw indexProblem("states a wrong length for a name");
   const name = kept + index.toString("latin1", at, end);
-  if (!isCanonical(name)) throw odd(`names ${JSON.stringify(Buffer.from(name, "latin1").toString())}, no path in it`);
+  if (!isCanonical(name))
+    throw indexProblem(`names ${JSON.stringify(Buffer.from(name, "latin1").toString())}, no path in it`);
   const next = version === 4 ? end + 1 : factsAt + padded(end - factsAt);
-  if (next > index.length) throw odd("is cut off");
-  for (let zero = end; zero < next; zero += 1) if (index[zero] !== 0) throw odd("holds something between its entries");
+  if (next > index.length) throw indexProblem("is cut off");
+  for (let zero = end; zero < next; zero += 1)
+    if (index[zero] !== 0) throw indexProblem("has unknown bytes between its entries");
   return { entry: { factsAt, mode, flags: flags & (UNCHANGED | STAGE), more, name }, end: next };
 };
 
@@ -143,7 +146,7 @@ const written = (entries: readonly Entry[], index: Buffer, format: ObjectFormat)
   let at = 12;
   for (const entry of entries) {
     const { factsAt, mode, more, name } = entry;
-    index.copy(bytes, at, factsAt, factsAt + FACTS + number); // numbers of a fixed size, whatever they are
+    index.copy(bytes, at, factsAt, factsAt + FACTS + number); // fixed-size fields, copied unread
     bytes.writeUInt32BE(mode, at + MODE_AT);
     const flags = entry.flags | (more ? EXTENDED : 0) | (mode === REPOSITORY ? UNCHANGED : 0);
     bytes.writeUInt16BE(flags | Math.min(name.length, LENGTH), at + FACTS + number);
@@ -163,7 +166,7 @@ const readVarint = (index: Buffer, from: number): { readonly value: number; read
     byte = index[at] ?? 0;
     at += 1;
     value = (value + 1) * 128 + (byte & 127);
-    if (at - from > 5) throw odd("has names that cannot be read");
+    if (at - from > 5) throw indexProblem("has names that cannot be read");
   }
   return { value, end: at };
 };
@@ -172,10 +175,10 @@ const readVarint = (index: Buffer, from: number): { readonly value: number; read
 const checkExtensions = (index: Buffer, from: number, last: number): void => {
   for (let at = from; at < last; ) {
     const kind = index.toString("latin1", at, at + 4);
-    if (at + 8 > last) throw odd("is cut off");
-    if (!/^[A-Z]/.test(kind)) throw odd(`is kept in parts that are not looked at (${JSON.stringify(kind)})`);
+    if (at + 8 > last) throw indexProblem("is cut off");
+    if (!/^[A-Z]/.test(kind)) throw indexProblem(`has an extension that changes its meaning (${JSON.stringify(kind)})`);
     at += 8 + index.readUInt32BE(at + 4);
-    if (at > last) throw odd("is cut off");
+    if (at > last) throw indexProblem("is cut off");
   }
 };
 

@@ -8,7 +8,7 @@ import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { listFolder, realPath, resolveName } from "../files/index.ts";
 import type { ReadBudget } from "./checkout.ts";
-import { Doubt, isFolder, readGitFile } from "./checkout.ts";
+import { ApprovalNeeded, isFolder, readGitFile } from "./checkout.ts";
 
 /** More than any maintained repository has. */
 const MOST_NAMES = 50_000;
@@ -33,7 +33,7 @@ export const readObjects = (common: string, budget: ReadBudget): readonly string
     const fresh = [...new Set(level)].filter((folder) => !found.includes(folder));
     found.push(...fresh);
     if (found.length > MOST_FOLDERS || depth > DEEPEST)
-      throw new Doubt(`${common} takes objects from too many folders`);
+      throw new ApprovalNeeded(`${common} takes objects from too many folders`);
     level = fresh.flatMap((folder) => {
       lookAt(folder, seen);
       return alternatesOf(folder, depth);
@@ -42,7 +42,7 @@ export const readObjects = (common: string, budget: ReadBudget): readonly string
   return found;
 };
 
-/** Names of the parts that are there, for a folder that was looked at. */
+/** The names of the parts that exist, by folder that was checked. */
 export const partsOf = (objects: string): readonly string[] =>
   entriesOf(objects, MOST_NAMES)
     .map(({ name }) => name)
@@ -56,7 +56,7 @@ const lookAt = (objects: string, seen: Seen): void => {
     const below = listed(path, seen, entry.name.length === 2 ? "objects" : "names");
     const odd = below.find((one) => !one.isFile() && !one.isDirectory());
     if (odd) throw noPlain(join(path, odd.name));
-    // Packs in several layers, by a list that is not read here.
+    // Multi-pack indexes in several layers, whose list is not read here.
     const layers = join(path, "multi-pack-index.d");
     if (below.some(({ name }) => name === "multi-pack-index.d") && listed(layers, seen, "names").length > 0)
       throw noPlain(layers);
@@ -66,15 +66,15 @@ const lookAt = (objects: string, seen: Seen): void => {
   if (odd) throw noPlain(join(chain, odd.name));
   const text = readGitFile(join(chain, "commit-graph-chain"), MOST_BYTES)?.toString("latin1") ?? "";
   if (!/^(?:[0-9a-f]{40,64}\n)*$/.test(text))
-    throw new Doubt(`${chain}/commit-graph-chain holds a line that is no number`);
+    throw new ApprovalNeeded(`${chain}/commit-graph-chain has a line that is not an object id`);
 };
 
-const noPlain = (path: string): Doubt =>
-  new Doubt(`git would read ${path}, which is a link, or not a regular file, or has an unknown form`);
+const noPlain = (path: string): ApprovalNeeded =>
+  new ApprovalNeeded(`git would read ${path}, which is a link, or not a regular file, or has an unknown form`);
 
 const MOST_BYTES = 100_000;
 
-/** Other folders of objects, from the one that names them. */
+/** Alternate object folders, from the one that lists them. */
 const alternatesOf = (objects: string, depth: number): readonly string[] => {
   const path = join(objects, "info/alternates");
   const text = readGitFile(path, MOST_BYTES)?.toString() ?? "";
@@ -83,9 +83,9 @@ const alternatesOf = (objects: string, depth: number): readonly string[] => {
     .filter((line) => line !== "" && !line.startsWith("#"))
     .map((line) => {
       const folder = realPath(resolveName(objects, line));
-      // Not quoted, nothing that is no text, and below the first level in full, as git wants it.
+      // Unquoted, valid text, and below the first level absolute, as git requires.
       const isPlain = /^[ !#-~\u0080-\ufffc][ -~\u0080-\ufffc]*$/.test(line) && (depth === 0 || line.startsWith("/"));
-      if (!isPlain || !isFolder(folder)) throw new Doubt(`${path} holds a line that names no folder`);
+      if (!isPlain || !isFolder(folder)) throw new ApprovalNeeded(`${path} has a line that does not name a folder`);
       return folder;
     });
 };
@@ -95,17 +95,17 @@ const listed = (folder: string, seen: Seen, kind: "names" | "objects"): readonly
   seen[kind] += entries.length;
   seen.budget.names(entries.length, folder);
   if (seen.names > MOST_NAMES || seen.objects > MOST_OBJECTS)
-    throw new Doubt(`${folder} holds too many names to check`);
+    throw new ApprovalNeeded(`${folder} has too many names to check`);
   return entries;
 };
 
-/** A folder that cannot be listed is a doubt, because its files can still be opened by name. */
+/** A folder that cannot be listed needs approval, because its files can still be opened by name. */
 const entriesOf = (folder: string, most: number): readonly Dirent[] => {
   try {
     return listFolder(folder, most);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw new Doubt(`${folder} cannot be inspected`);
+    throw new ApprovalNeeded(`${folder} cannot be inspected`);
   }
 };

@@ -1,7 +1,7 @@
 /** Does a command name a git object in a way that hides which file it was?
- *  Invariant: of the words that git takes as objects, only three forms pass: a commit, `COMMIT:PATH`, and `:PATH` of the index, with a
- *  path that is not secret. Anything else that stands for a file, or for a folder that is compared or searched, is refused, and
- *  so is a question that git does not answer.
+ *  Invariant: of the words that git takes as objects, only three forms pass: a commit, `COMMIT:PATH`, and `:PATH` of
+ *  the index, with a path that is not secret. Anything else that refers to a file, or to a folder that is compared or
+ *  searched, is refused. If git does not answer, the command is refused too.
  *  Elsewhere: paths as they are written (../bash), attributes by path (view.ts). */
 
 import { join, relative } from "node:path";
@@ -65,17 +65,17 @@ const colonIn = (name: string): number => {
   return -1;
 };
 
-/** What a tag stands for counts, and so does what stands before `^{tree}`: the top folder of a commit is known, that of a
- *  folder's number is not. */
+/** A tag counts as the object it refers to, and `X^{tree}` as X: the path of a commit's top folder is known, that of a
+ *  tree id is not. */
 export const peeled = (revision: string): string =>
   `${revision.replace(/(?<!\^\{(?:tree|object)?\})(?:\^\{(?:tree|object)?\})+$/, "")}^{}`;
 
 type Named = {
   readonly name: string;
-  /** What git says that it is, and what the revision in it stands for. */
+  /** The object's type according to git, and the type of the revision in its name. */
   readonly type: string;
   readonly revision: string;
-  /** Behind the colon. */
+  /** After the colon. */
   readonly path: string | undefined;
 };
 
@@ -111,12 +111,12 @@ export const lookUp = async (names: readonly string[], view: View): Promise<read
   }));
 };
 
-/** `…-g1234abc`, as git describes commits: git takes the number at its end, whatever stands before it. */
+/** `…-g1234abc`, as git describes commits: git uses the id at the end and ignores the rest. */
 const DESCRIBED = /-g[0-9a-f]{4,}(?=$|[\^~])/i;
 
-type Around = { readonly verb: string; readonly view: View; readonly judge: PathJudge };
+type ObjectContext = { readonly verb: string; readonly view: View; readonly judge: PathJudge };
 
-const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }: Around): string | undefined => {
+const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }: ObjectContext): string | undefined => {
   if (!/^(?:blob|tree|tag)$/.test(type)) return undefined; // a commit, or nothing
   const isIndex = name.startsWith(":");
   if (path === undefined && revision === "commit")
@@ -133,10 +133,10 @@ const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }:
   const keys = places.map(judge.problem).find((problem) => problem !== undefined);
   if (keys !== undefined || type !== "tree") return keys;
   if (verb === "grep") return folderProblem(verb, name);
-  const isUntold =
+  const hidesFiles =
     leadsToSecrets(relative(top, place)) ||
     (place !== top && places.some((one) => judge.rules.inside(one) !== undefined));
-  return COMPARES.includes(verb) && isUntold
+  return COMPARES.includes(verb) && hidesFiles
     ? `git ${verb} ${name}: some files below may not be shown, and without their folder they cannot be recognized; name commits: git diff HEAD~1 HEAD -- DIR`
     : undefined;
 };
@@ -146,11 +146,12 @@ const folderProblem = (verb: string, name: string): string =>
     ? `git grep ${name}: name a commit, and the folder after it: git grep TEXT HEAD -- DIR`
     : `git ${verb} ${name}: the path of this folder is unknown; name commits: git diff HEAD~1 HEAD -- DIR`;
 
-/** The folder that a path of a commit counts from: where git runs for `./` and `../`, otherwise the top. */
+/** The folder that a path in a commit is relative to: the folder where git runs for `./` and `../`, otherwise the
+ *  top. */
 const baseOf = (path: string, folder: string, top: string): string => (/^\.\.?\//.test(path) ? folder : top);
 
-/** Files of a commit that a command names from the folder it runs in: those of blame, and `-L1,5:FILE`. They need not be
- *  there now. */
+/** Files of a commit that a command names from the folder it runs in: those of blame, and `-L1,5:FILE`. They need not
+ *  exist now. */
 const namedFiles = ({ verb, words, operands }: Asked): readonly string[] => {
   if (verb === "blame" || verb === "annotate") return operands.map(({ text }) => text);
   return words
@@ -159,16 +160,16 @@ const namedFiles = ({ verb, words, operands }: Asked): readonly string[] => {
     .flatMap((word) => word.split(":").flatMap((_, at, parts) => (at === 0 ? [] : [parts.slice(at).join(":")])));
 };
 
-/** Options that stand for many names at once: references, also those of other worktrees, and whatever a reflog holds. */
+/** Options that select many objects at once: refs, including those of other worktrees, and everything in a reflog. */
 const EVERYTHING = /^--(?:all|tags|branches|remotes|glob|bisect|reflog|stdin)(?:=|$)/;
 
-/** These walk through commits and pass over everything else that they are given; the others print it. */
+/** These walk through commits and ignore every other object; the rest print it. */
 const walksCommits = ({ verb, words }: Asked): boolean =>
   ["log", "whatchanged", "reflog", "grep", "blame", "annotate", "cat-file"].includes(verb) ||
   (verb === "stash" && words.find((word) => !word.startsWith("-")) === "list");
 
-/** The newest commit whose message fits a pattern: only text without repetitions and references passes, since git could
- *  look for others for hours. */
+/** The newest commit whose message matches a pattern. Only plain text without repetitions and back-references passes,
+ *  because git could search for others for hours. */
 const SEARCHES = /^:\/|\^\{\//;
 const SEARCHES_PLAINLY = /^(?::\/|[^{}]*\^\{\/)[\w\u0080-\uffff .,:;|'"!?#@/=<>&%~^$-]{0,200}\}?$/;
 
@@ -204,11 +205,11 @@ export const objectProblem = async (
 };
 
 /** When would git show a file under an earlier name, without checking the attributes of that name?
- *  Invariant: git looks for no renames where it compares a merge with all its parents at once, nor in a line history: there it checks the
- *  attributes of the new name, or of none. Everywhere else it checks those of both.
+ *  Invariant: in a combined diff of a merge and in a line history, git checks only the attributes of the new name, or
+ *  none, so renames are switched off there. Everywhere else it checks the attributes of both names.
  *  Elsewhere: attributes (view.ts). */
 
-/** They print changes by the same options. */
+/** Subcommands that print changes and share the same options. */
 export const SHOWS_CHANGES: readonly string[] = [
   ...["diff", "log", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "stash", "reflog"],
 ];
@@ -220,20 +221,20 @@ const asksForIt = (asked: GitInvocation): boolean =>
   isGiven(asked, "c", "cc", "combined-all-paths", "L") ||
   asked.options.some(({ name, value = "" }) => name === "diff-merges" && !ONE_PARENT.test(value));
 
-/** Names and counts in place of changes. */
+/** Options that print names and counts instead of changes. */
 const COUNTS: readonly string[] = [
   ...["stat", "numstat", "shortstat", "name-only", "name-status", "summary", "compact-summary", "no-patch", "s"],
 ];
-const BESIDE_COUNTS: readonly string[] = [
+const HARMLESS_WITH_COUNTS: readonly string[] = [
   ...["oneline", "format", "pretty", "date", "abbrev-commit", "no-decorate", "decorate", "color", "no-color"],
   ...["no-ext-diff", "no-textconv", "ignore-submodules"],
 ];
 
 const countsOnly = ({ options }: GitInvocation): boolean =>
   options.some(({ name }) => COUNTS.includes(name)) &&
-  options.every(({ name }) => COUNTS.includes(name) || BESIDE_COUNTS.includes(name));
+  options.every(({ name }) => COUNTS.includes(name) || HARMLESS_WITH_COUNTS.includes(name));
 
-/** May stand for any number of commits: ranges, parents, a search for a message. */
+/** May select any number of commits: ranges, parents, a search for a message. */
 const ANY_COMMITS = /\.\.|^\^|\^[@-]|^:\//;
 
 /** Whether the command shows a merge by default. */
@@ -250,7 +251,7 @@ const showsMerge = async ({ verb, words, operands }: GitInvocation, view: View):
   if (verb !== "show") return false;
   const names = named.flatMap(namesIn).filter((name) => name !== "");
   if (named.some((word) => ANY_COMMITS.test(word) || word.includes("\n"))) return true;
-  // What has a second parent is a merge. Where only paths are named, HEAD is shown.
+  // A commit with a second parent is a merge. If only paths are named, HEAD is shown.
   const found = await lookUp(
     ["HEAD", ...names].flatMap((name) => [name, `${peeled(name)}^2`]),
     view,
@@ -275,15 +276,15 @@ export const withoutRenames = async (
     return {
       problem: `git ${verb}: renames in merges and in histories of lines (-L) may show files under other names; leave -M and -C out`,
     };
-  // These two have a verb of their own first.
+  // These two have their own subcommand first.
   const isVerb = (verb === "stash" || verb === "reflog") && !asked.words[0]?.startsWith("-");
   const at = words.length - asked.words.length + (isVerb ? 1 : 0);
   return [...words.slice(0, at), "--no-renames", ...words.slice(at)];
 };
 
 /** Would a command of git print a password? People put them into the addresses of remotes.
- *  Invariant: only addresses with a password or a token in them count, a user's name is none.
- *  Elsewhere: settings that hold passwords by their names (../bash), the file of settings itself (../paths). */
+ *  Invariant: only URLs with a password or a token count; a user name is neither.
+ *  Elsewhere: settings whose names suggest passwords (../bash), the settings file itself (../paths). */
 
 /** `view`: of the folder that git runs in. */
 export const remoteProblem = (asked: GitInvocation, view: View): { readonly problem: string } | undefined => {

@@ -8,22 +8,22 @@ import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { listFolder } from "../files/index.ts";
 import type { ReadBudget } from "./checkout.ts";
-import { type Checkout, Doubt, linkText, look, readGitFile } from "./checkout.ts";
+import { ApprovalNeeded, type Checkout, linkText, look, readGitFile } from "./checkout.ts";
 
 /** Files of git's folder by their names in it. */
 export type Records = ReadonlyMap<string, string | Buffer>;
 
 const MOST_BYTES = 16_000_000;
 const MOST_LOG_BYTES = 16_000_000;
-/** Together, of all refs: nothing else happens in this process meanwhile. */
+/** The total for all refs, because reading them blocks this process. */
 const MOST_LOGS_BYTES = 32_000_000;
-/** In one file each. Git packs them long before. */
+/** Refs in files of their own. Git packs them long before there are this many. */
 const MOST_REFS = 20_000;
 
-/** By git's own rules, but without any control character. Bytes over 127 are parts of letters. */
+/** Git's own rules, and no control characters. Bytes above 127 are parts of letters. */
 const NO_REF = /[^!-}\u0080-\uffff]|[\^:?*[\\]|\.\.|@\{|\/\/|(?:^|\/)\.|\.lock(?:\/|$)|[/.]$/;
 
-/** Byte by byte, since not every name is UTF-8, and back for the file system. */
+/** One character per byte, because not every name is UTF-8; converted back for the file system. */
 const toBytes = (text: string): string => Buffer.from(text).toString("latin1");
 const toText = (bytes: string): string => Buffer.from(bytes, "latin1").toString();
 
@@ -31,7 +31,7 @@ const isRefName = (name: string): boolean => /^refs\/./.test(name) && !NO_REF.te
 
 const HEX = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
-/** A number, or `ref: NAME`; undefined for anything else. */
+/** An object id or `ref: NAME`; undefined for anything else. */
 const refValue = (text: string): string | undefined => {
   const plain = trimEndOf(text, " \t\r\n");
   if (HEX.test(plain)) return plain;
@@ -41,16 +41,16 @@ const refValue = (text: string): string | undefined => {
 
 export const readRef = (path: string, budget?: ReadBudget): string | undefined => {
   const link = linkText(path);
-  if (link !== undefined && isRefName(link)) return `ref: ${toBytes(link)}`; // an old form of the same
+  if (link !== undefined && isRefName(link)) return `ref: ${toBytes(link)}`; // an old format of the same
   const file = readGitFile(path, 4_096, budget);
   const value = file && refValue(file.toString("latin1"));
-  if (file && value === undefined) throw new Doubt(`${path} holds no number of a commit and no name of a branch`);
+  if (file && value === undefined) throw new ApprovalNeeded(`${path} contains neither a commit id nor a branch name`);
   return value;
 };
 
 // --- refs ----------------------------------------------------------------------------------------------------------------
 
-/** Each worktree has its own of these. */
+/** Refs that each worktree has for itself. */
 const PER_WORKTREE = /^refs\/(?:bisect|worktree|rewritten)\//;
 
 type Refs = Map<string, string>;
@@ -60,9 +60,9 @@ const addPacked = (common: string, refs: Refs, budget: ReadBudget): void => {
   const text = readGitFile(path, MOST_BYTES, budget)?.toString("latin1") ?? "";
   for (const line of text.split("\n")) {
     budget.names(1, path);
-    if (line === "" || /^(?:#|\^[0-9a-f]+$)/.test(line)) continue; // what a tag stands for git finds by itself
+    if (line === "" || /^(?:#|\^[0-9a-f]+$)/.test(line)) continue; // git resolves tags itself
     const [, number = "", name = ""] = /^([0-9a-f]+) (.+)$/.exec(line) ?? [];
-    if (!HEX.test(number) || !isRefName(name)) throw new Doubt(`${path} holds a line that is no ref`);
+    if (!HEX.test(number) || !isRefName(name)) throw new ApprovalNeeded(`${path} has a line that is not a ref`);
     refs.set(name, number);
   }
 };
@@ -73,12 +73,12 @@ const entriesOf = (folder: string): readonly Dirent[] => {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw new Doubt(`${folder} cannot be looked at`);
+    throw new ApprovalNeeded(`${folder} cannot be inspected`);
   }
 };
 
-/** Names that git passes over, and so do we. */
-const isPassedOver = (name: string): boolean => name.startsWith(".") || name.endsWith(".lock");
+/** Names that git ignores. */
+const isSkipped = (name: string): boolean => name.startsWith(".") || name.endsWith(".lock");
 
 type LooseRefs = {
   readonly root: string;
@@ -88,7 +88,7 @@ type LooseRefs = {
 
 const addLoose = (refs: Refs, { root, budget, isWanted }: LooseRefs): void => {
   const queue = ["refs"];
-  if (look(join(root, "refs"))?.isSymbolicLink()) throw new Doubt(`${join(root, "refs")} is a link`);
+  if (look(join(root, "refs"))?.isSymbolicLink()) throw new ApprovalNeeded(`${join(root, "refs")} is a link`);
   let names = 0;
   for (let at = 0; at < queue.length; at += 1) {
     const folder = queue[at] ?? "";
@@ -96,9 +96,9 @@ const addLoose = (refs: Refs, { root, budget, isWanted }: LooseRefs): void => {
     for (const entry of entriesOf(place)) {
       names += 1;
       budget.names(1, root);
-      if (names > MOST_REFS) throw new Doubt(`${root} keeps too many refs to look at`);
+      if (names > MOST_REFS) throw new ApprovalNeeded(`${root} has too many refs to check`);
       const name = `${folder}/${entry.name}`;
-      if (isPassedOver(entry.name) || !isWanted(`${name}/`)) continue;
+      if (isSkipped(entry.name) || !isWanted(`${name}/`)) continue;
       const path = join(place, entry.name);
       if (entry.isDirectory()) queue.push(name);
       else if (isRefName(name) && isWanted(name)) {
@@ -113,7 +113,7 @@ const HEADER = "# pack-refs with: sorted \n";
 
 const byBytes = ([a]: readonly [string, string], [b]: readonly [string, string]): number => (a < b ? -1 : 1);
 
-/** Numbers in one file, whatever they were kept in; refs that stand for others in files of their own. */
+/** All refs with an object id go into one file, wherever they were stored; symbolic refs get their own files. */
 const readRefs = ({ git, common }: Checkout, budget: ReadBudget): Map<string, string | Buffer> => {
   const refs: Refs = new Map();
   addPacked(common, refs, budget);
@@ -134,19 +134,20 @@ const readRefs = ({ git, common }: Checkout, budget: ReadBudget): Map<string, st
 
 // --- single files ----------------------------------------------------------------------------------------------------------
 
-/** Names for commits, each in a file of its own: numbers, one a line. */
+/** Special refs, each in its own file with one object id per line. */
 const NAMES_COMMITS: readonly string[] = [
   ...["ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "BISECT_HEAD"],
   ...["BISECT_EXPECTED_REV", "AUTO_MERGE"],
 ];
 
-/** Any number of lines, without control characters. */
+/** Any number of lines without control characters. */
 const TEXT = /^[\t\n\r -~\x80-\xff]*$/;
 const LINE = /^[ -~\x80-\xff]*\n?$/;
 const NUMBER = /^\d{0,9}\s{0,2}$/;
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})?\s{0,2}$/;
 
-/** Written by git while it rebases, picks or bisects, each with its form; `git status` tells how far it has come. */
+/** Files that git writes while it rebases, cherry-picks or bisects, each with its format; `git status` reports the
+ *  progress from them. */
 const IN_PROGRESS: Readonly<Record<string, RegExp>> = {
   "rebase-merge/head-name": LINE,
   "rebase-merge/onto": COMMIT,
@@ -173,10 +174,11 @@ const IN_PROGRESS: Readonly<Record<string, RegExp>> = {
 
 const MOST_TEXT_BYTES = 1_000_000;
 
-/** A file of git in a form that is known; lines of text, where nothing else is said. */
+/** Reads one of git's files in its expected format; by default, lines of text. */
 export const readText = (path: string, budget: ReadBudget, form = TEXT): Buffer | undefined => {
   const file = readGitFile(path, MOST_TEXT_BYTES, budget);
-  if (file && !form.test(file.toString("latin1"))) throw new Doubt(`${path} does not have the form that git writes`);
+  if (file && !form.test(file.toString("latin1")))
+    throw new ApprovalNeeded(`${path} does not have the form that git writes`);
   return file;
 };
 
@@ -201,7 +203,7 @@ const logLines = (file: Buffer): Buffer => {
   return Buffer.from(kept.join(""), "latin1");
 };
 
-/** The reflogs of refs that are there. */
+/** The reflogs of existing refs. */
 const addLogs = ({ git, common }: Checkout, files: Map<string, string | Buffer>, budget: ReadBudget): void => {
   const packed = toText(files.get("packed-refs")?.toString("latin1") ?? "")
     .split("\n")
@@ -218,12 +220,12 @@ const addLogs = ({ git, common }: Checkout, files: Map<string, string | Buffer>,
 };
 
 export type Wanted = {
-  /** All reflogs, not only those that `git status` tells from. */
+  /** All reflogs, not only those that `git status` uses. */
   readonly logs: boolean;
   readonly budget: ReadBudget;
 };
 
-/** All that git may read beside objects, index and settings. */
+/** Everything that git may read in addition to objects, index and settings. */
 export const readRecords = (checkout: Checkout, { logs, budget }: Wanted): Records => {
   const { git, common } = checkout;
   const files = readRefs(checkout, budget);
@@ -232,7 +234,7 @@ export const readRecords = (checkout: Checkout, { logs, budget }: Wanted): Recor
     if (content !== undefined) files.set(name, content);
   };
   const head = readRef(join(git, "HEAD"), budget);
-  if (head === undefined) throw new Doubt(`${join(git, "HEAD")} leads nowhere`);
+  if (head === undefined) throw new ApprovalNeeded(`${join(git, "HEAD")} leads nowhere`);
   add("HEAD", Buffer.from(`${head}\n`, "latin1"));
   add("logs/HEAD", readLog(join(git, "logs/HEAD"), budget));
   add("logs/refs/stash", readLog(join(common, "logs/refs/stash"), budget));
@@ -254,7 +256,8 @@ export const readRecords = (checkout: Checkout, { logs, budget }: Wanted): Recor
 };
 
 /** Text without certain characters at its end.
- *  Invariant: linear; a pattern with `+$` would try anew from each character of a long run that does not stand at the end. */
+ *  Invariant: linear time; a pattern with `+$` would start again at each character of a long run that is not at the
+ *  end. */
 
 export const trimEndOf = (text: string, characters: string): string => {
   let end = text.length;

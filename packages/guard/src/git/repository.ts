@@ -5,26 +5,27 @@
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { realPath, resolveName } from "../files/index.ts";
-import { type Checkout, Doubt, isFolder, locate, placeOf, ReadBudget, readGitFile } from "./checkout.ts";
+import { ApprovalNeeded, type Checkout, isFolder, locate, placeOf, ReadBudget, readGitFile } from "./checkout.ts";
 import { type IndexCopy, readIndex } from "./index-file.ts";
 import { readObjects } from "./links.ts";
 import { type Records, readRecords, readText } from "./records.ts";
 import { isTrue, nameOf, readSettings, type Setting } from "./settings.ts";
 import { checkTracked } from "./tracked.ts";
 
-/** A repository as far as it was understood. */
+/** Everything that was understood of a repository. */
 export type ReadRepository = {
   readonly checkout: Checkout;
   readonly settings: readonly Setting[];
   /** It declares itself bare. */
   readonly isBare: boolean;
   readonly index: IndexCopy | undefined;
-  /** Seconds. What git finds unchanged depends on it. */
+  /** In seconds. Git uses it to decide which files are unchanged. */
   readonly indexTime: number;
   readonly records: Records;
-  /** Other folders whose files it may hold: those of the main checkout, and of repositories that it takes objects from. */
+  /** Other folders whose files it may contain: those of the main checkout, and of repositories whose objects it
+   *  uses. */
   readonly others: readonly string[];
-  /** Its folder of objects, then those that it takes objects from. */
+  /** Its object folder, then its alternates. */
   readonly objects: readonly string[];
   /** Its own private attributes. */
   readonly attributes: Buffer;
@@ -36,11 +37,11 @@ const lastOf = (settings: readonly Setting[], name: string): Setting | undefined
   settings.findLast((setting) => nameOf(setting) === name);
 
 export type WantedParts = {
-  /** All reflogs, not only those that `git status` tells from. Default: no. */
+  /** Read all reflogs, not only those that `git status` uses. Default: no. */
   readonly logs?: boolean;
-  /** A look at each tracked file on the disk, which takes longer than all the rest. Default: no. */
+  /** Check each tracked file on the disk, which takes longer than everything else. Default: no. */
   readonly tracked?: boolean;
-  /** Default: one of its own. */
+  /** Default: a new one. */
   readonly budget?: ReadBudget;
 };
 
@@ -59,17 +60,17 @@ const readWithin = (folder: string, { logs = false, tracked, budget }: BoundedPa
   const { checkout } = located;
   const settings = readSettings(checkout, budget);
   const hazard = settingsProblem(settings);
-  if (hazard !== undefined) throw new Doubt(hazard);
+  if (hazard !== undefined) throw new ApprovalNeeded(hazard);
   if (!/^[01]$/.test(lastOf(settings, "core.repositoryformatversion")?.value ?? "0"))
-    throw new Doubt(configured("core.repositoryformatversion"));
+    throw new ApprovalNeeded(configured("core.repositoryformatversion"));
   if ((lastOf(settings, "extensions.refstorage")?.value ?? "files") !== "files")
-    throw new Doubt(configured("extensions.refstorage"));
+    throw new ApprovalNeeded(configured("extensions.refstorage"));
   const elsewhere = lastOf(settings, "core.worktree");
   if (elsewhere && realPath(resolveName(checkout.git, elsewhere.value ?? "")) !== checkout.top)
-    throw new Doubt(configured("core.worktree"));
+    throw new ApprovalNeeded(configured("core.worktree"));
   const { top, git, common } = checkout;
   if (!elsewhere && git === common && !git.startsWith(`${top}/`))
-    throw new Doubt(`${git} does not declare ${top} as its work tree (core.worktree)`);
+    throw new ApprovalNeeded(`${git} does not declare ${top} as its work tree (core.worktree)`);
   const bare = lastOf(settings, "core.bare");
   const isBare = !elsewhere && checkout.git === checkout.common && bare !== undefined && isTrue(bare.value);
   const format = lastOf(settings, "extensions.objectformat")?.value === "sha256" ? "sha256" : "sha1";
@@ -93,38 +94,40 @@ const readWithin = (folder: string, { logs = false, tracked, budget }: BoundedPa
   };
 };
 
-/** A repository that says where its files are has none elsewhere; a linked worktree shares those of its main checkout. */
+/** If a repository states where its files are, it has none elsewhere; a linked worktree shares those of its main
+ *  checkout. */
 const othersOf = ({ top, git, common }: Checkout, objects: readonly string[]): readonly string[] => {
   const shared = objects.map(dirname).filter((folder) => folder !== common);
   return [...new Set([...(git === common ? [] : [common]), ...shared].map(placeOf))].filter((place) => place !== top);
 };
 
-export const isDoubt = (value: unknown): value is Doubt => value instanceof Doubt;
+export const isApprovalNeeded = (value: unknown): value is ApprovalNeeded => value instanceof ApprovalNeeded;
 
-/** What the system does not let us read is a doubt, too. */
-export const orDoubt = <T>(read: () => T): T | Doubt => {
+/** A file that the system does not let us read also means that approval is needed. */
+export const orApprovalNeeded = <T>(read: () => T): T | ApprovalNeeded => {
   try {
     return read();
   } catch (error) {
-    if (isDoubt(error)) return error;
+    if (isApprovalNeeded(error)) return error;
     const { code, path } = error as NodeJS.ErrnoException;
     if (typeof code !== "string") throw error;
-    return new Doubt(`${path ?? "the repository"} cannot be read (${code})`, { cause: error });
+    return new ApprovalNeeded(`${path ?? "the repository"} cannot be read (${code})`, { cause: error });
   }
 };
 
 /** Which settings of a repository are a reason to ask?
- *  Invariant: git sees none of them (settings.ts), so nothing is started; but where a repository names a program, or
- *  what git of today does not know, git's answer without it may be another one, and people want to hear of it.
+ *  Invariant: git sees none of these settings (settings.ts), so it starts nothing. But if a repository configures a
+ *  program, or a setting that current git does not know, git's answer without it may differ, so a person is asked.
  *  Elsewhere: reading settings, and those that git gets to see (settings.ts). */
 
-/** Filters run when contents are compared, drivers when changes are shown, promisors when an object is missing. An alias stands in for a subcommand that this git does not have or no longer keeps. */
+/** Filters run when contents are compared, drivers when changes are shown, promisors when an object is missing. An
+ *  alias may replace a subcommand that this git does not have. */
 const HAZARD =
   /^(filter\..*\.(clean|smudge|process)|diff\..*\.(command|textconv)|diff\.external|merge\..*\.driver|extensions\.partialclone|remote\..*\.(promisor|partialclonefilter|vcs)|core\.(fsmonitor|alternaterefscommand)|trailer\..*\.(command|cmd)|gpg\.ssh\.defaultkeycommand|alias\.(whatchanged|range-diff|sparse-checkout|bisect|submodule))$/s;
 
-/** In these sections git keeps what decides how it reads, compares and stores: there only what is known to be harmless
- *  passes, so that a setting of a later git is asked about. The rest of git's sections is switched off or only counts
- *  when something is written; others belong to other programs. */
+/** Sections with settings that decide how git reads, compares and stores. Only settings known to be harmless pass, so
+ *  that a setting of a later git is asked about. Git's other sections are switched off or matter only when something
+ *  is written; the remaining sections belong to other programs. */
 const KNOWN: Readonly<Record<string, RegExp>> = {
   core: known(
     "abbrev askpass attributesfile autocrlf bare bigfilethreshold checkroundtripencoding checkstat commentchar commentstring",
@@ -161,7 +164,7 @@ const KNOWN: Readonly<Record<string, RegExp>> = {
   ),
 };
 
-/** Names of one section; `<.*>` stands for whatever it is divided by. */
+/** The keys of one section; `<.*>` matches any subsection. */
 function known(...lines: readonly string[]): RegExp {
   const names = lines
     .join(" ")

@@ -5,14 +5,14 @@
 
 import { join } from "node:path";
 import type { ReadBudget } from "./checkout.ts";
-import { type Checkout, Doubt, readGitFile } from "./checkout.ts";
+import { ApprovalNeeded, type Checkout, readGitFile } from "./checkout.ts";
 import { trimEndOf } from "./records.ts";
 
 export type Setting = {
   readonly section: string; // lower case
   readonly subsection?: string;
   readonly key: string; // lower case
-  /** Undefined for a key that stands alone, which means true. */
+  /** Undefined for a key without a value, which means true. */
   readonly value: string | undefined;
 };
 
@@ -33,7 +33,7 @@ export const readSettings = ({ git, common }: Checkout, budget: ReadBudget): rea
 const settingsIn = (path: string, budget: ReadBudget): readonly Setting[] => {
   const text = readGitFile(path, MOST_BYTES, budget)?.toString() ?? "";
   const settings = parseSettings(text);
-  if (settings === undefined) throw new Doubt("git cannot read the repository's settings");
+  if (settings === undefined) throw new ApprovalNeeded("git cannot read the repository's settings");
   budget.names(settings.length, path);
   return settings;
 };
@@ -46,12 +46,12 @@ export const isTrue = (value: string | undefined): boolean =>
 const HEADER = /\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\[^\n])*)")?\]/y;
 const KEY = /([A-Za-z][A-Za-z0-9-]*)[ \t]*(=|(?=\n|$))/y;
 const SKIPPED = /(?:[ \t\r\n]|[#;][^\n]*)+/y;
-/** Up to the end of its line: plain text, text in quotes, a sign after a backslash. */
+/** A value, up to the end of its line: plain text, quoted text, escaped characters. */
 const PIECE = /[^"\\\n#;]+|"|\\(?:[tbn"\\]|\n)|[#;]|\n/y;
 
 const ESCAPED: Readonly<Record<string, string>> = {
   ...{ "\\t": "\t", "\\b": "\b", "\\n": "\n", '\\"': '"', "\\\\": "\\" },
-  "\\\n": "", // goes on in the next line
+  "\\\n": "", // continues on the next line
 };
 
 type Reader = { readonly text: string; at: number };
@@ -63,7 +63,7 @@ const take = (reader: Reader, pattern: RegExp): RegExpExecArray | undefined => {
   return found;
 };
 
-/** Undefined for what git would not read either, and for more than is looked at. */
+/** Undefined if git could not read it either, or if it is too large to check. */
 export const parseSettings = (text: string): readonly Setting[] | undefined => {
   if (text.includes("\0")) return undefined;
   const reader: Reader = { text: text.replace(/^\ufeff/, "").replaceAll("\r\n", "\n"), at: 0 };
@@ -88,7 +88,7 @@ export const parseSettings = (text: string): readonly Setting[] | undefined => {
   }
 };
 
-/** Blanks at both ends do not count, unless they stand in quotes. Null for what is not understood. */
+/** Blanks at both ends are dropped unless quoted. Null if it is not understood. */
 const takeValue = (reader: Reader): string | null => {
   let [value, kept, quoted] = ["", 0, false];
   for (;;) {
@@ -117,7 +117,7 @@ const WORDS = "[\\w,=. -]+";
 const LINE = "[^\\x00-\\x1f\\x7f]*";
 const REF = "refs/[\\w./+@-]+";
 
-/** Keys, each with the form of its value. */
+/** Keys, each with the format that its value must have. */
 const HANDED_ON: readonly (readonly [keys: string, value: string])[] = [
   [
     "core.(filemode|ignorecase|precomposeunicode|symlinks|quotepath|trustctime|sparsecheckout|sparsecheckoutcone)",

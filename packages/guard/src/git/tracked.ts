@@ -4,10 +4,10 @@
 
 import { existsSync } from "node:fs";
 import type { ReadBudget } from "./checkout.ts";
-import { Doubt, look } from "./checkout.ts";
+import { ApprovalNeeded, look } from "./checkout.ts";
 import type { IndexCopy } from "./index-file.ts";
 
-/** A name of the index as the system takes it; only one that is no UTF-8 cannot be said as text. */
+/** A name from the index as a path for the file system. Only a name that is not UTF-8 has to stay bytes. */
 const placed = (top: string, name: string): string | Buffer => {
   if (!/[\x80-\xff]/.test(name)) return `${top}/${name}`;
   const bytes = Buffer.from(name, "latin1");
@@ -15,17 +15,17 @@ const placed = (top: string, name: string): string | Buffer => {
   return Buffer.from(text).equals(bytes) ? `${top}/${text}` : Buffer.concat([Buffer.from(`${top}/`), bytes]);
 };
 
-/** Reading a file that became a folder, git looks for a repository in it, and would open that. */
+/** If a tracked file became a folder, git would look for a repository in it and open that. */
 export const checkTracked = (top: string, { names, repositories }: IndexCopy, budget: ReadBudget): void => {
   const others = new Set(repositories);
   for (const name of names) {
     budget.names(1, top);
     if (existsSync(placed(top, `${name}/.git`)) && !others.has(name) && look(placed(top, name))?.isDirectory())
-      throw new Doubt(`${top}/${name} is tracked as a file, and a repository stands in its place`);
+      throw new ApprovalNeeded(`${top}/${name} is tracked as a file but is now a repository`);
   }
 };
 
-/** A folder of tracked files that is a link now. */
+/** A folder of tracked files that is now a link. */
 export const linkedFolder = (top: string, { names }: IndexCopy): string | undefined => {
   const folders = new Set<string>();
   for (const name of names) addFolders(name, folders);
@@ -33,7 +33,7 @@ export const linkedFolder = (top: string, { names }: IndexCopy): string | undefi
   return link && Buffer.from(link, "latin1").toString();
 };
 
-/** The nearest last, and each once: names stand in order, so most are known. */
+/** The nearest parent last, each only once: names are in order, so most parents are already known. */
 const addFolders = (name: string, folders: Set<string>): void => {
   const end = name.lastIndexOf("/");
   if (end < 0) return;

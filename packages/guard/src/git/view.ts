@@ -12,7 +12,7 @@ import { caseInsensitive, secretPatterns } from "../paths/index.ts";
 import { ReadBudget } from "./checkout.ts";
 import { partsOf } from "./links.ts";
 import type { Records } from "./records.ts";
-import { isDoubt, orDoubt, type ReadRepository, readRepository } from "./repository.ts";
+import { isApprovalNeeded, orApprovalNeeded, type ReadRepository, readRepository } from "./repository.ts";
 import { handedOn, printable } from "./settings.ts";
 import { otherWorktrees } from "./worktrees.ts";
 
@@ -20,8 +20,8 @@ export type ViewProblem = { readonly problem: string };
 
 /** Why git may not read the repository of a folder without approval. `budget`: shared with others. */
 export const viewProblem = (folder: string, budget = new ReadBudget()): string | undefined => {
-  const read = orDoubt(() => readRepository(folder, { budget }));
-  return isDoubt(read) ? read.message : undefined;
+  const read = orApprovalNeeded(() => readRepository(folder, { budget }));
+  return isApprovalNeeded(read) ? read.message : undefined;
 };
 
 /** What git must not show, in addition to secrets. */
@@ -35,7 +35,7 @@ export type Hidden = {
 /** Views of the repositories that one pipe reads. */
 export class GitViews {
   readonly #hidden: Hidden;
-  /** Ends what git is asked beforehand. */
+  /** Aborts questions that git is asked before the pipe runs. */
   readonly #signal: AbortSignal | undefined;
   readonly #budget = new ReadBudget();
   #folder: string | undefined;
@@ -46,7 +46,7 @@ export class GitViews {
     this.#signal = signal;
   }
 
-  /** Attributes that hide it, and keys. */
+  /** Attributes that hide these files and secrets. */
   #hiding(tops: readonly string[] = []): string {
     const { withheld, below } = this.#hidden;
     return attributesFor([...new Set([...withheld, ...tops.flatMap(below)])]);
@@ -58,16 +58,16 @@ export class GitViews {
     return this.#folder;
   }
 
-  /** For git outside of a repository, where it compares files by their names; no path where it runs in one. */
+  /** For git outside a repository, where it compares files by name. No path if git runs in a repository. */
   attributes(): { readonly path?: string } | ViewProblem {
     const isOutside = [...this.#views.values()].some((view) => !("problem" in view) && view.repository === undefined);
     if (!isOutside) return {};
-    const path = orDoubt(() => {
+    const path = orApprovalNeeded(() => {
       const file = join(this.#made(), "attributes");
       writeFileSync(file, this.#hiding());
       return file;
     });
-    return isDoubt(path) ? { problem: path.message } : { path };
+    return isApprovalNeeded(path) ? { problem: path.message } : { path };
   }
 
   /** `folder`: where git runs. `words`: what it is asked. */
@@ -76,7 +76,7 @@ export class GitViews {
     const key = `${logs}\0${folder}`;
     const known = this.#views.get(key);
     if (known) return known;
-    const made = orDoubt(() => {
+    const made = orApprovalNeeded(() => {
       const place = join(this.#made(), String(this.#views.size));
       const repository = readRepository(folder, { logs, tracked: true, budget: this.#budget });
       const hiding = this.#hiding(repository && [repository.checkout.top, ...repository.others]);
@@ -85,7 +85,7 @@ export class GitViews {
       view.variables(); // reports now what cannot be written
       return view;
     });
-    const view = isDoubt(made) ? { problem: made.message } : made;
+    const view = isApprovalNeeded(made) ? { problem: made.message } : made;
     this.#views.set(key, view);
     return view;
   }
@@ -95,10 +95,10 @@ export class GitViews {
   }
 }
 
-/** Reflogs are many; only these ask for more than those of HEAD and of the stash. */
+/** There are many reflogs; only these commands need more than those of HEAD and of the stash. */
 const TELLS_REFLOGS = /^reflog$|@\{|^-[a-zA-Z]*g|^--(?:walk-reflogs|reflog|fork-point)/;
 
-/** TMPDIR may name a folder that is not there. Not /dev/shm: a cell has its own. */
+/** TMPDIR may name a missing folder. Not /dev/shm: the read-only sandbox has its own. */
 const makeSomewhere = ([folder = "", ...others]: readonly string[]): string => {
   try {
     return mkdtempSync(join(folder, "prefork-view-"));
@@ -111,18 +111,18 @@ const makeSomewhere = ([folder = "", ...others]: readonly string[]): string => {
 type ViewPlace = {
   /** Where git runs. */
   readonly folder: string;
-  /** Where the view is written when it is asked for. */
+  /** The folder in which the view is written on first use. */
   readonly place: string;
   /** Attributes of files that may contain secrets. */
   readonly hiding: string;
   readonly signal?: AbortSignal;
 };
 
-/** What git is led to from one folder. */
+/** The view that git gets when it runs in one folder. */
 export class View {
   readonly #where: ViewPlace;
   readonly repository: ReadRepository | undefined;
-  /** Its folders that are written by now. */
+  /** The folders that have been written so far. */
   readonly #written = new Set<string>();
 
   constructor(where: ViewPlace, repository: ReadRepository | undefined) {
@@ -143,7 +143,7 @@ export class View {
     return this.repository?.checkout.top ?? realPath(this.folder);
   }
 
-  /** Other folders that its files may be of. */
+  /** Other folders whose files it may contain. */
   get others(): readonly string[] {
     return this.repository?.others ?? [];
   }
@@ -165,7 +165,7 @@ export class View {
   }
 }
 
-/** There is no repository, and git is not to look for one in its own way. */
+/** There is no repository, and git must not search for one itself. */
 const outside = (folder: string): Readonly<Record<string, string>> => {
   const above = dirname(realPath(folder));
   return above.includes(":") ? {} : { GIT_CEILING_DIRECTORIES: above };
@@ -193,8 +193,8 @@ const writeFolder = (folder: string, files: Records): void => {
   for (const [name, content] of files) writeFileSync(join(folder, name), content);
 };
 
-/** A link to the one folder of objects. Where there are several, a folder of links to the parts of each, so that git reads
- *  none of the lists that name the next. */
+/** A link to the object folder. If there are several, a folder with links to the parts of each, so that git reads no
+ *  list of alternates. */
 const linkObjects = (folder: string, [own = "", ...others]: readonly string[]): void => {
   if (others.length === 0) {
     symlinkSync(own, join(folder, "objects"));
@@ -216,11 +216,11 @@ const linkObjects = (folder: string, [own = "", ...others]: readonly string[]): 
 
 const quoted = (pattern: string): string => `"${pattern}"`;
 
-/** Stands for `-diff`. A later line that takes it back leaves the file as the repository's own attributes have it, which
- *  `!diff` would not. */
+/** A macro for `-diff`. A later line that unsets the macro restores the repository's own attributes for the file,
+ *  which `!diff` would not. */
 const KEY = "prefork-key";
 
-/** Leaves such files out of a search altogether: that one of them contains a text would tell what it contains. */
+/** Excludes such files from searches completely: a match would reveal what a file contains. */
 export const WITHOUT_HIDDEN = `:(exclude,top,attr:${KEY})`;
 
 /** Later lines override earlier ones. */
@@ -266,6 +266,6 @@ const withheldLine = (pattern: string): string => {
   return `* ${KEY}\n`;
 };
 
-/** The lines of a file of attributes. `withheld`: more patterns, from the top of a repository. */
+/** The lines of an attributes file. `withheld`: more patterns, relative to the top of a repository. */
 export const attributesFor = (withheld: readonly string[] = []): string =>
   [ATTRIBUTES, ...withheld.map(withheldLine)].join("");

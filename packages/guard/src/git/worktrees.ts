@@ -4,7 +4,7 @@
 
 import { dirname, join } from "node:path";
 import { listFolder } from "../files/index.ts";
-import { Doubt, look, readGitFile } from "./checkout.ts";
+import { ApprovalNeeded, look, readGitFile } from "./checkout.ts";
 import { type Records, readRef } from "./records.ts";
 import type { ReadRepository } from "./repository.ts";
 import { isTrue, nameOf } from "./settings.ts";
@@ -12,19 +12,19 @@ import { isTrue, nameOf } from "./settings.ts";
 export type Worktree = {
   readonly path: string;
   readonly isBare: boolean;
-  /** The branch, where one is checked out. */
+  /** The branch, if one is checked out. */
   readonly branch: string | undefined;
-  /** The number of its commit; zeros where there is none yet. */
+  /** Its commit id; zeros if there is no commit yet. */
   readonly commit: string;
-  /** Why it is locked; empty where nobody said. */
+  /** Why it is locked; empty if no reason was given. */
   readonly locked: string | undefined;
   readonly isGone: boolean;
 };
 
 const MOST_WORKTREES = 200;
 
-/** The other worktrees as files of a view, so that `git branch` marks their branches. Those that are not understood are
- *  left out. */
+/** The other worktrees as files of a view, so that `git branch` marks their branches. Worktrees that are not
+ *  understood are skipped. */
 export const otherWorktrees = (repository: ReadRepository): Records => {
   const { top, common } = repository.checkout;
   if (look(join(common, "worktrees")) === undefined) return new Map();
@@ -32,7 +32,7 @@ export const otherWorktrees = (repository: ReadRepository): Records => {
   try {
     found = readWorktrees(repository).filter(({ path, isBare }) => path !== top && !isBare);
   } catch (error) {
-    if (error instanceof Doubt) return new Map();
+    if (error instanceof ApprovalNeeded) return new Map();
     throw error;
   }
   return new Map(
@@ -56,7 +56,7 @@ export const readWorktrees = ({ checkout, settings, records }: ReadRepository): 
   );
   const headOf = (folder: string): Pick<Worktree, "branch" | "commit"> => {
     const head = readRef(join(folder, "HEAD"));
-    if (head === undefined) throw new Doubt(`${join(folder, "HEAD")} leads nowhere`);
+    if (head === undefined) throw new ApprovalNeeded(`${join(folder, "HEAD")} leads nowhere`);
     const branch = head.startsWith("ref: ") ? head.slice(5) : undefined;
     return { branch, commit: branch === undefined ? head : (refs.get(branch) ?? none) };
   };
@@ -73,7 +73,7 @@ export const readWorktrees = ({ checkout, settings, records }: ReadRepository): 
     if (path === undefined) return [];
     const lock = readGitFile(join(folder, "locked"), 4_096)?.toString().trim();
     if (lock !== undefined && /[^ -~\u0080-\uffff]/.test(lock))
-      throw new Doubt(`${folder}/locked holds more than a reason`);
+      throw new ApprovalNeeded(`${folder}/locked contains more than a reason`);
     const isGone = look(join(path, ".git")) === undefined;
     return [{ path, isBare: false, ...headOf(folder), locked: lock, isGone }];
   });
@@ -83,15 +83,15 @@ export const readWorktrees = ({ checkout, settings, records }: ReadRepository): 
 const foldersIn = (folder: string): readonly string[] => {
   if (look(folder) === undefined) return [];
   const entries = listFolder(folder, MOST_WORKTREES);
-  if (entries.length > MOST_WORKTREES) throw new Doubt(`${folder} holds too many worktrees to list`);
+  if (entries.length > MOST_WORKTREES) throw new ApprovalNeeded(`${folder} has too many worktrees to list`);
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name));
 };
 
-/** Where a worktree says that its files are. */
+/** The folder that a worktree says contains its files. */
 const pathIn = (folder: string): string | undefined => {
   const text = readGitFile(join(folder, "gitdir"), 4_096)?.toString();
   if (text === undefined) return undefined;
   const [, path] = /^(\/[ -~\u0080-\uffff]*\/\.git)[\r\n]*$/.exec(text) ?? [];
-  if (path === undefined) throw new Doubt(`${folder}/gitdir names no worktree`);
+  if (path === undefined) throw new ApprovalNeeded(`${folder}/gitdir does not name a worktree`);
   return dirname(path);
 };

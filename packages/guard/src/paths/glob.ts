@@ -5,7 +5,7 @@
 
 const MAX_LENGTH = 1_000;
 const MAX_DEPTH = 20;
-/** Of all ranges together: each number is a way of its own. */
+/** The total for all ranges: each number is a separate alternative. */
 const MAX_VALUES = 100;
 
 /** What is wrong with a glob, if anything. */
@@ -260,12 +260,12 @@ class Machine {
   }
 
   #take({ places, next }: Reached, letter: string): Reached {
-    const led: number[] = [];
+    const targets: number[] = [];
     for (const at of places) {
       const place = this.#places[at];
-      if (place?.fits?.(letter)) led.push(place.to);
+      if (place?.fits?.(letter)) targets.push(place.to);
     }
-    const reached = this.#reach(led);
+    const reached = this.#reach(targets);
     if (next === undefined) return reached;
     if (this.#cached >= MAX_CACHED) this.#clearCache();
     this.#cached += 1;

@@ -147,7 +147,7 @@ const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /** The same for folders that programs often write to for other reasons; a sandbox leaves them writable. */
-const BESIDE_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([
+const IN_SHARED_FOLDERS: ReadonlyMap<string, readonly string[]> = new Map([
   [".github", ["hooks"]],
   [".gradle", ["init.d", "init.gradle", "init.gradle.kts"]],
   [".m2", ["settings.xml", "settings-security.xml", "extensions.xml"]],
@@ -183,7 +183,7 @@ export const protectedName = (below: readonly string[]): string | undefined => {
     const whole = WHY_WHOLE.get(name);
     if (whole !== undefined) return `${below[at]} is protected: ${whole}`;
     if (EDITOR_WORKSPACE.test(name)) return `${below[at]} is protected: settings that run programs`;
-    const inside = [...(INSIDE.get(name) ?? []), ...(BESIDE_OTHERS.get(name) ?? [])].find(
+    const inside = [...(INSIDE.get(name) ?? []), ...(IN_SHARED_FOLDERS.get(name) ?? [])].find(
       (path) => path === names.slice(at + 1, at + 1 + depthOf(path)).join("/"),
     );
     if (inside !== undefined)

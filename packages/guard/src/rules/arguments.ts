@@ -87,7 +87,7 @@ const wrongValue = (shown: string, value: Json, kind: ArgumentKind): string | un
   switch (kind) {
     case "text":
       if (typeof value !== "string") return `${shown} must be text`;
-      return value.isWellFormed() ? undefined : `${shown} holds half a character, which no file can`;
+      return value.isWellFormed() ? undefined : `${shown} contains half a character, which no file name can`;
     case "flag":
       return typeof value === "boolean" ? undefined : `${shown} must be true or false`;
     case "count":
@@ -104,7 +104,7 @@ const wrongEdits = (shown: string, value: Json): string | undefined => {
   if (!Array.isArray(value)) return `${shown} must be a list`;
   for (const entry of value as readonly Json[]) {
     if (typeof entry !== "object" || entry === null || Array.isArray(entry))
-      return `${shown} must hold objects with ${listed(EDIT)}`;
+      return `${shown} must contain objects with ${listed(EDIT)}`;
     for (const [key, inner] of Object.entries(entry as JsonObject)) {
       const kind = kindOf(EDIT, key);
       if (kind === undefined) return `${shownName(key)} does not belong in ${shown}, which take ${listed(EDIT)}`;
@@ -129,10 +129,11 @@ const wrongKey = (key: string, value: Json, { keys, subject }: ToolShape): strin
   const shown = shownName(key);
   const kind = kindOf(keys, key);
   if (kind !== undefined) return wrongValue(shown, value, kind);
-  if (ENVELOPES.test(key)) return `arguments must stand at the top, not wrapped in ${shown}`;
-  if (typeof value === "object" && value !== null) return `${shown} holds nested values; arguments must be flat`;
+  if (ENVELOPES.test(key)) return `arguments must be at the top level, not wrapped in ${shown}`;
+  if (typeof value === "object" && value !== null) return `${shown} contains nested values; arguments must be flat`;
   const second = subject?.key === "command" ? SECOND_COMMAND : SECOND_PATH;
-  if (subject !== undefined && second.test(key)) return `${shown} stands beside "${subject.key}"; give only that`;
+  if (subject !== undefined && second.test(key))
+    return `${shown} is given in addition to "${subject.key}"; give only that`;
   return `${shown} is no argument of it; it takes ${listed(keys)}`;
 };
 
@@ -164,7 +165,7 @@ export const readArguments = ({ tool: name, args }: ToolCall): ReadArguments | R
   if (key !== "command" && typeof value === "string" && value.length > MAX_PATH_LENGTH)
     return refuse(`"${key}" is longer than any path`);
   if (args.edits !== undefined && Object.keys(EDIT).some((one) => Object.hasOwn(args, one)))
-    return refuse('"edits" stands beside "old_string"; give one of them');
+    return refuse('"edits" is given in addition to "old_string"; give one of them');
   return { ok: true, tool, args, subject: typeof value === "string" ? value : undefined };
 };
 

@@ -39,7 +39,7 @@ export const parseBashPattern = (text: string): BashPattern | string => {
   if (command.assignments.length > 0) return "must not set variables";
   if (command.redirects.length > 0 || command.input.length > 0) return "must not redirect";
   if (!command.words.every(isLiteral))
-    return "must be plain words; `*` stands as a word of its own, or as `:*` at the end";
+    return "must be plain words; use `*` only as a separate word, or as `:*` at the end";
   return { words: command.words.map((word) => word.text), more: ending !== null };
 };
 

@@ -20,6 +20,6 @@ export const readCallLine = (line: string): CallLine => {
   // A number or a string next to the call is ignored as a note; an object could be meant as the arguments.
   for (const [key, value] of read.fields)
     if (key !== "args" && typeof value === "object" && value !== null)
-      return { kind: "refused", reason: `${shownName(key)} stands beside "args"; give only that` };
+      return { kind: "refused", reason: `${shownName(key)} is given in addition to "args"; give only that` };
   return { kind: "call", call: { tool, args: read.fields.get("args") as ToolCall["args"] } };
 };

@@ -37,7 +37,7 @@ export const parseClaudeSettings = (text: string, source: SettingsSource): Setti
     });
   const offered = rulesOf(allow, "allow");
   const { accepted, notices } = acceptedRules(offered, source);
-  const left = [...Object.keys(rest).map((field) => `permissions.${field}`), ...fieldsOf(others)];
+  const unused = [...Object.keys(rest).map((field) => `permissions.${field}`), ...fieldsOf(others)];
   const settings: LayerSettings = {
     layer: source.layer,
     rules: [...rulesOf(ask, "ask"), ...rulesOf(deny, "deny")],
@@ -47,7 +47,7 @@ export const parseClaudeSettings = (text: string, source: SettingsSource): Setti
     readOnlyPrograms: [],
     notices: [
       ...notices,
-      ...(left.length === 0 ? [] : [`${source.name}: not applied: ${left.join(", ")}`]),
+      ...(unused.length === 0 ? [] : [`${source.name}: not applied: ${unused.join(", ")}`]),
       ...(unusable.length === 0 ? [] : [`${source.name}: rules that are not applied: ${unusable.join("; ")}`]),
     ],
   };
@@ -83,8 +83,8 @@ const readClaudeRule = (written: string, { list, source }: RulePlace): Rule | st
   const reason = first.reason.slice(JSON.stringify(written).length + 1).replace(/; did you mean .*$/, "");
   if (list === "allow") return reason;
   for (const other of widened(written)) {
-    const again = read(other);
-    if (again.kind === "rule") return { ...again.rule, text: written };
+    const reread = read(other);
+    if (reread.kind === "rule") return { ...reread.rule, text: written };
   }
   return reason;
 };

@@ -8,6 +8,7 @@ import { isPseudoPath, mayContainSecrets, partsBelow, protectedAtHome, protected
 import { ruleName, type Target, targetOf, toolNamed } from "./arguments.ts";
 import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
 import { type Decision, onlyReads, type ToolCall } from "./call.ts";
+import { type CommandPaths, createPathMatcher, findCommandPaths, type PathMatch } from "./command-paths.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
 import { type PathPattern, patternsBelow, speaksOfKeys } from "./path-rules.ts";
@@ -16,7 +17,6 @@ import { planRules } from "./policy.ts";
 import { allowsOne, matches, type PathTool, type PreparedCall, parseRule, prepareCall, type Rule } from "./rules.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
 import { suggestRule } from "./suggest.ts";
-import { type Bearing, bearingOf, type Touched, touchedBy } from "./touched.ts";
 
 export type GuardContext = {
   /** The session's current mode; it may differ from the one in the settings. */
@@ -81,8 +81,8 @@ type Question = {
   /** The same call under each name of its file. */
   readonly preparedCalls: readonly PreparedCall[];
   readonly reading: ShellReading | undefined;
-  readonly touched: Touched | undefined;
-  readonly bearing: ((pattern: PathPattern) => Bearing | undefined) | undefined;
+  readonly commandPaths: CommandPaths | undefined;
+  readonly matchPath: ((pattern: PathPattern) => PathMatch | undefined) | undefined;
   readonly verdict: Verdict | undefined;
   readonly context: GuardContext;
   /** The tool that declares this, if it is not the call itself. */
@@ -133,7 +133,7 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
     return { tool, target: { ...(target as Extract<Target, { kind: "file" }>), path, names } };
   });
   const { reading } = prepared;
-  const touched = reading && withOtherNames(touchedIn(reading, cwd, context), context);
+  const commandPaths = reading && withOtherNames(commandPathsOf(reading, cwd, context), context);
   const verdict =
     target.kind === "command"
       ? context.classify(target.command, { readOnlyPrograms: context.policy.readOnlyPrograms })
@@ -144,8 +144,11 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
     target,
     preparedCalls: [prepared, ...renamed],
     reading,
-    touched,
-    bearing: touched && hasPathRules(context) ? bearingOf(touched, verdict?.verdict === "read-only") : undefined,
+    commandPaths,
+    matchPath:
+      commandPaths && hasPathRules(context)
+        ? createPathMatcher(commandPaths, verdict?.verdict === "read-only")
+        : undefined,
     verdict,
     context,
   };
@@ -187,8 +190,8 @@ const byRuleBelow = ({ call, preparedCalls, context, by }: Question): Decision |
   };
 };
 
-const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): Touched =>
-  touchedBy(reading, { cwd, ...(home === undefined ? {} : { home }) });
+const commandPathsOf = (reading: ShellReading, cwd: string, { home }: GuardContext): CommandPaths =>
+  findCommandPaths(reading, { cwd, ...(home === undefined ? {} : { home }) });
 
 const hasPathRules = ({ policy }: GuardContext): boolean =>
   [...policy.deny, ...policy.ask].some(({ form }) => form.kind === "path");
@@ -197,14 +200,14 @@ const hasPathRules = ({ policy }: GuardContext): boolean =>
 const MOST_RESOLVED = 200;
 
 /** Rules apply to the target of a link as well. If no rule is about paths, nothing is looked up. */
-const withOtherNames = (touched: Touched, context: GuardContext): Touched => {
+const withOtherNames = (commandPaths: CommandPaths, context: GuardContext): CommandPaths => {
   const { otherNames } = context;
-  if (!otherNames || !hasPathRules(context)) return touched;
-  if (touched.literal.length > MOST_RESOLVED) return { ...touched, lost: true };
-  const others = touched.literal
+  if (!otherNames || !hasPathRules(context)) return commandPaths;
+  if (commandPaths.literal.length > MOST_RESOLVED) return { ...commandPaths, couldBeAny: true };
+  const others = commandPaths.literal
     .flatMap((names) => otherNames(`/${names.join("/")}`))
     .map((path) => path.split("/").filter((name) => name !== ""));
-  return { ...touched, literal: [...touched.literal, ...others] };
+  return { ...commandPaths, literal: [...commandPaths.literal, ...others] };
 };
 
 const ask = ({ tool, target, context, by }: Question, why: string, offers = true): Decision => {
@@ -225,10 +228,9 @@ const byTightening = (question: Question, list: "deny" | "ask"): Decision | unde
       const why = unreadable(question, rule);
       return list === "deny" ? deny(`denied by ${named}${why}`) : ask(question, `${named} says to ask${why}`, false);
     }
-    const bearing = pathBearing(rule, question);
-    if (bearing === "names" && list === "deny") return deny(`the command names a file that ${named} denies`);
-    if (bearing !== undefined && list === "ask")
-      return ask(question, `the command ${bearing} a file of ${named}`, false);
+    const match = matchPathRule(rule, question);
+    if (match === "names" && list === "deny") return deny(`the command names a file that ${named} denies`);
+    if (match !== undefined && list === "ask") return ask(question, `the command ${match} a file of ${named}`, false);
   }
   return undefined;
 };
@@ -243,14 +245,15 @@ const isOnlyPossible = ({ verdict, reading, preparedCalls: [prepared] }: Questio
 
 /** If a denied file is only possible and not named, a person decides. */
 const byDeniedPaths = (question: Question): Decision | undefined => {
-  const rule = question.context.policy.deny.find((denied) => pathBearing(denied, question) !== undefined);
-  return rule && ask(question, `the command might come to a file that ${rule.text} (${rule.origin}) denies`, false);
+  const rule = question.context.policy.deny.find((denied) => matchPathRule(denied, question) !== undefined);
+  return rule && ask(question, `the command might reach a file that ${rule.text} (${rule.origin}) denies`, false);
 };
 
 /** A rule about reading applies to every command, a rule about writing to those that may write. */
-const pathBearing = ({ form }: Rule, { bearing, verdict }: Question): Bearing | undefined => {
-  if (!bearing || form.kind !== "path" || (form.tool !== "Read" && verdict?.verdict === "read-only")) return undefined;
-  return bearing(form.pattern);
+const matchPathRule = ({ form }: Rule, { matchPath, verdict }: Question): PathMatch | undefined => {
+  if (!matchPath || form.kind !== "path" || (form.tool !== "Read" && verdict?.verdict === "read-only"))
+    return undefined;
+  return matchPath(form.pattern);
 };
 
 const unreadable = ({ reading, preparedCalls: [prepared] }: Question, { form }: Rule): string => {
@@ -291,7 +294,7 @@ const isInside = ({ preparedCalls, context }: Question): boolean => {
 };
 
 const byProtection = (question: Question): Decision | undefined => {
-  const { preparedCalls, touched, verdict, target, context } = question;
+  const { preparedCalls, commandPaths: touched, verdict, target, context } = question;
   const isReading = target.kind === "file" ? target.access === "read" : verdict?.verdict === "read-only";
   if (isReading) return undefined;
   const roots = [...context.roots, ...context.policy.directories];
@@ -306,7 +309,7 @@ const byProtection = (question: Question): Decision | undefined => {
   return atHome === undefined ? undefined : ask(question, atHome, false);
 };
 
-/** Where the workspace is a home folder, or holds one: a project in it has hidden names of its own. */
+/** For a workspace that is or contains a home folder. A project inside it has its own hidden names. */
 const hiddenAtHome = (names: readonly string[], context: GuardContext): string | undefined => {
   const roots = [...context.roots, ...context.policy.directories];
   const root = roots.find((one) => namesBelow(names, [one]) !== undefined);
@@ -326,7 +329,7 @@ const namesOf = ({ target }: PreparedCall): readonly (readonly string[])[] =>
 
 // --- rules and judgement that allow --------------------------------------------------------------------------------------
 
-const byReading = ({ target, verdict, touched, context }: Question): Decision | undefined => {
+const byReading = ({ target, verdict, commandPaths: touched, context }: Question): Decision | undefined => {
   if (target.kind === "own") return allow("affects only the agent itself");
   if (verdict?.verdict !== "read-only") return undefined;
   const hiddenFiles = touched ? withheldIn(touched, context) : [];
@@ -341,7 +344,7 @@ const byReading = ({ target, verdict, touched, context }: Question): Decision | 
 
 /** If git shows files, those that rules name are hidden from it. The top of the repository is the folder that git runs in, or
  *  one between it and the workspace. */
-const withheldIn = ({ shown }: Touched, { policy, roots }: GuardContext): readonly string[] => {
+const withheldIn = ({ shown }: CommandPaths, { policy, roots }: GuardContext): readonly string[] => {
   const tops = shown.flatMap((names) => {
     const below = namesBelow(names, roots)?.length ?? 0;
     return Array.from({ length: below + 1 }, (_, above) => names.slice(0, names.length - above));
@@ -381,8 +384,8 @@ const readAlike = ({ target, reading, context }: Question): readonly ReadPart[] 
 };
 
 const isAlike = ({ command: { words }, part }: ReadPart): boolean => {
-  const again = readShell(part);
-  const [first, ...more] = again.kind === "read" ? again.commands : [];
+  const nested = readShell(part);
+  const [first, ...more] = nested.kind === "read" ? nested.commands : [];
   return (
     first?.words.length === words.length &&
     more.length === 0 &&
@@ -422,8 +425,8 @@ const commandOpensNothing = (
       namesBelow(path, [...roots, ...policy.directories]) !== undefined;
     if (folder.text.startsWith("/") && !isInside(names)) return false;
     // A link may lead anywhere.
-    const led = otherNames?.(folder.text.startsWith("/") ? folder.text : `${cwd}/${folder.text}`) ?? [];
-    if (!led.every((path) => isInside(path.split("/").filter(Boolean)))) return false;
+    const otherPaths = otherNames?.(folder.text.startsWith("/") ? folder.text : `${cwd}/${folder.text}`) ?? [];
+    if (!otherPaths.every((path) => isInside(path.split("/").filter(Boolean)))) return false;
   }
   const judged = classify(part);
   return judged.verdict === "read-only" && opensNoFile(judged.plan);

@@ -1,6 +1,6 @@
 /** Builtins that evaluate their arguments: as an expression, as the name of a variable with an index, or as a text to expand.
  *  Invariant: a word that could be an option counts as one.
- *  Elsewhere: evaluation outside builtins (evaluated.ts), what words could contain (variable-values.ts), programs that run
+ *  Elsewhere: evaluation outside builtins (evaluated-texts.ts), what words could contain (variable-values.ts), programs that run
  *  others (programs-with-programs.ts). */
 
 import type { Assignment, Word } from "unbash";

@@ -45,9 +45,9 @@ export type ToolFilter = {
 const ALLOWED: FilterVerdict = { allowed: true };
 
 /** `why`, then what the model can do instead, as one line. */
-const deny = (why: string, instead: string): FilterVerdict => ({
+const deny = (why: string, advice: string): FilterVerdict => ({
   allowed: false,
-  reason: `${why.replace(/(?<![.\s])[.\s]+$/, "")}. ${instead}`,
+  reason: `${why.replace(/(?<![.\s])[.\s]+$/, "")}. ${advice}`,
 });
 
 /** Applies a filter; one that throws denies. */
@@ -77,45 +77,45 @@ const withoutLastSlashes = (path: string): string => {
   return path.slice(0, end);
 };
 
-const judgeReading = ({ subject, tool }: ReadArguments, context: FilterContext, instead: string): FilterVerdict => {
+const judgeReading = ({ subject, tool }: ReadArguments, context: FilterContext, advice: string): FilterVerdict => {
   if (subject === undefined) return ALLOWED;
   const broad = tool === "Grep" ? broadFolderProblem(normalizePath(withoutLastSlashes(subject))) : undefined;
-  return broad === undefined ? judgeSubject(subject, context, instead) : deny(broad, instead);
+  return broad === undefined ? judgeSubject(subject, context, advice) : deny(broad, advice);
 };
 
-const judgeSubject = (subject: string, { homes = [] }: FilterContext, instead: string): FilterVerdict => {
-  if (/\p{Cc}/u.test(subject)) return deny("the path contains control characters", instead);
-  if (isPseudoPath(subject)) return deny(`${subject} is not a regular file`, instead);
-  if (mayContainSecrets(normalizePath(subject), homes)) return deny(`${subject} may contain secrets`, instead);
+const judgeSubject = (subject: string, { homes = [] }: FilterContext, advice: string): FilterVerdict => {
+  if (/\p{Cc}/u.test(subject)) return deny("the path contains control characters", advice);
+  if (isPseudoPath(subject)) return deny(`${subject} is not a regular file`, advice);
+  if (mayContainSecrets(normalizePath(subject), homes)) return deny(`${subject} may contain secrets`, advice);
   return ALLOWED;
 };
 
-const judgeCommand = ({ subject = "" }: ReadArguments, context: FilterContext, instead: string): FilterVerdict => {
+const judgeCommand = ({ subject = "" }: ReadArguments, context: FilterContext, advice: string): FilterVerdict => {
   const { verdict, reason } = context.classify(subject);
-  return verdict === "read-only" ? ALLOWED : deny(`this command is not provably read-only: ${reason}`, instead);
+  return verdict === "read-only" ? ALLOWED : deny(`this command is not provably read-only: ${reason}`, advice);
 };
 
 /** A tool that runs code is as harmless as the calls it makes; without a list of them it is denied. */
-const judgeInner = (filter: ToolFilter, context: FilterContext, instead: string): FilterVerdict => {
+const judgeInner = (filter: ToolFilter, context: FilterContext, advice: string): FilterVerdict => {
   const { inner, ...outer } = context;
   if (inner === undefined)
-    return deny("code runs only where each of its calls is judged, and these are unknown", instead);
+    return deny("code runs only where each of its calls is judged, and these are unknown", advice);
   for (const call of inner) {
     const verdict = applyFilter(filter, call, outer);
-    if (!verdict.allowed) return deny(`the code calls ${call.tool}: ${verdict.reason}`, instead);
+    if (!verdict.allowed) return deny(`the code calls ${call.tool}: ${verdict.reason}`, advice);
   }
   return ALLOWED;
 };
 
 /** Judges a tool that is not ours by its declaration; undefined if it is ours, whatever is declared. */
-const judgeOthers = (call: ToolCall, context: FilterContext, instead: string): FilterVerdict | undefined => {
+const judgeOthers = (call: ToolCall, context: FilterContext, advice: string): FilterVerdict | undefined => {
   const { tool, touches } = call;
   const { readingTools } = context;
   if (toolNamed(tool) !== undefined || readingTools === undefined) return undefined;
   if (touches ? !onlyReads(touches) : !readingTools.includes(tool))
-    return deny(`${tool} is not declared to be read-only`, instead);
+    return deny(`${tool} is not declared to be read-only`, advice);
   const refused = touches?.reads
-    ?.map((subject) => judgeSubject(subject, context, instead))
+    ?.map((subject) => judgeSubject(subject, context, advice))
     .find(({ allowed }) => !allowed);
   return refused ?? ALLOWED;
 };
@@ -155,29 +155,29 @@ const judgeWriting = (folders: readonly string[], { subject }: ReadArguments): s
 /** Allows reading tools, read-only commands, and Write and Edit inside one folder. `folders`: all absolute paths of that
  *  folder; the first is used in messages. `problem`: why nothing may be written there any more. */
 export const writesInside = (folders: readonly string[], problem?: () => string | undefined): ToolFilter => {
-  const instead = `Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside ${folders[0]}`;
+  const advice = `Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside ${folders[0]}`;
   const filter: ToolFilter = (call, context) => {
-    const others = judgeOthers(call, context, instead);
+    const others = judgeOthers(call, context, advice);
     if (others) return others;
     const read = readArguments(call);
-    if (!read.ok) return deny(`${call.tool}: ${read.reason}`, instead);
+    if (!read.ok) return deny(`${call.tool}: ${read.reason}`, advice);
     const isReading = read.tool === "Read" || read.tool === "Glob" || read.tool === "Grep";
-    if (isReading) return judgeReading(read, context, instead);
+    if (isReading) return judgeReading(read, context, advice);
     if (context.unwatched !== undefined)
       return deny(`nothing that could write runs, because changes cannot be watched: ${context.unwatched}`, MAY_READ);
     switch (read.tool) {
       case "Bash":
-        return judgeCommand(read, context, instead);
+        return judgeCommand(read, context, advice);
       case "Write":
       case "Edit":
       case "MultiEdit": {
         const wrong = problem?.() ?? judgeWriting(folders, read);
-        return wrong === undefined ? ALLOWED : deny(wrong, instead);
+        return wrong === undefined ? ALLOWED : deny(wrong, advice);
       }
       case "REPL":
-        return judgeInner(filter, context, instead);
+        return judgeInner(filter, context, advice);
       default:
-        return deny(`${call.tool} is not allowed in this run`, instead);
+        return deny(`${call.tool} is not allowed in this run`, advice);
     }
   };
   return filter;
@@ -196,17 +196,17 @@ const listedName = ({ tool, args }: ToolCall): string => {
 /** Allows these tools, by name; a tool server's tools as `mcp__server__tool`. */
 export const only = (tools: readonly string[]): ToolFilter => {
   const names = new Set(tools.map((name) => toolNamed(name) ?? name));
-  const instead =
+  const advice =
     tools.length === 0
       ? "Here you may use no tool; answer from what you know"
       : `Here you may use: ${tools.join(", ")}`;
   const filter: ToolFilter = (call, context) => {
-    if (!names.has(listedName(call))) return deny(`${call.tool} is not allowed in this run`, instead);
+    if (!names.has(listedName(call))) return deny(`${call.tool} is not allowed in this run`, advice);
     const tool = toolNamed(call.tool);
     if (tool === undefined) return ALLOWED; // not one of ours: it checks its own arguments
     const read = readArguments(call);
-    if (!read.ok) return deny(`${call.tool}: ${read.reason}`, instead);
-    return tool === "REPL" ? judgeInner(filter, context, instead) : ALLOWED;
+    if (!read.ok) return deny(`${call.tool}: ${read.reason}`, advice);
+    return tool === "REPL" ? judgeInner(filter, context, advice) : ALLOWED;
   };
   return filter;
 };

@@ -1,6 +1,6 @@
 /** Texts inside a command that another program parses: a shell, or a program with a language of its own.
  *  Invariant: errs towards "could be parsed"; words of programs that take plain data do not count.
- *  Elsewhere: what such a text could run (programs-with-programs.ts), which files it names (touched.ts). */
+ *  Elsewhere: what such a text could run (programs-with-programs.ts), which files it names (command-paths.ts). */
 
 import { commandPlaces, isShell, isWrapper, programOf, takesPlainData } from "./programs-with-programs.ts";
 import { COMPUTED, type ShellCommand, type ShellWord } from "./shell-words.ts";

@@ -11,7 +11,7 @@ export type NotesPlace = {
   readonly roots?: readonly string[];
 };
 
-type Said = {
+type NotedCommand = {
   readonly program: string;
   readonly args: readonly ShellWord[];
   readonly texts: readonly string[];
@@ -26,13 +26,13 @@ export const notesFor = (command: string, place: NotesPlace = {}): readonly stri
   if (reading.kind === "unread") return [`cannot be read in full: ${reading.reason}`];
   const runs = commandsIn(reading);
   const found = runs.flatMap((run) => {
-    const about = said(run, place);
+    const about = describeRun(run, place);
     return NOTES.flatMap((note) => note(about) ?? []);
   });
   return [...new Set([...found, ...(downloadsIntoShell(runs) ? ["pipes a download into a shell"] : [])])];
 };
 
-const said = (run: RunCommand, place: NotesPlace): Said => {
+const describeRun = (run: RunCommand, place: NotesPlace): NotedCommand => {
   const [head, ...args] = run.words;
   const texts = args.map(({ text }) => text);
   const end = texts.indexOf("--");
@@ -45,10 +45,10 @@ const said = (run: RunCommand, place: NotesPlace): Said => {
   return { program: head ? programOf(head) : "", args, texts, has, run, place };
 };
 
-type Note = (said: Said) => string | undefined;
+type Note = (describeRun: NotedCommand) => string | undefined;
 
 /** `git -C x push` → ["push", …]. */
-const gitWords = ({ program, texts }: Said): readonly string[] => {
+const gitWords = ({ program, texts }: NotedCommand): readonly string[] => {
   if (program !== "git") return [];
   const start = texts.findIndex(
     (text, at) => !/^-/.test(text) && !/^-[Cc]$|^--(?:git-dir|work-tree)$/.test(texts[at - 1] ?? ""),
@@ -72,7 +72,7 @@ const deletes: Note = ({ program, args, has, place }) => {
   if (operands.some((word) => isOutside(word, place.roots ?? []))) return "deletes recursively outside the project";
   if (operands.some(({ text }) => text.split("/")[0]?.includes(COMPUTED)))
     return "deletes recursively whatever a pattern or variable comes to";
-  return "deletes folders with all they hold";
+  return "deletes folders with everything in them";
 };
 
 const pushes: Note = (command) => {

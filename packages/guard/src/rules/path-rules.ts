@@ -66,7 +66,7 @@ export const parsePathPattern = (text: string, { base, home, slash }: PathPlace)
 
 const wrongIn = (text: string): string | undefined => {
   if (text.trim() === "") return "names no path";
-  if (/[\p{Cc}\\]/u.test(text)) return "holds a control character or a backslash";
+  if (/[\p{Cc}\\]/u.test(text)) return "contains a control character or a backslash";
   if (/^~[^/]/.test(text)) return "names another user's home; write the path out";
   if (/^!|[!@+*?]\(/.test(text)) return "uses `!` or an extended pattern; use * ** ? [ab] {a,b}";
   const names = namesOf(text);
@@ -82,7 +82,7 @@ const compile = (names: readonly string[]): readonly Component[] | string => {
   for (const name of names) {
     if (name === "..") continue;
     if (name === "**") components.push("any");
-    else if (name.includes("**")) return "has `**` beside other letters; it stands alone between slashes";
+    else if (name.includes("**")) return "has `**` next to other letters; it must be alone between slashes";
     else if ((name.match(/\*/g)?.length ?? 0) > MOST_STARS) return `has more than ${MOST_STARS} stars in one name`;
     else if (!/[*?[\]{}]/.test(name)) components.push(literal(name));
     else {
@@ -277,7 +277,7 @@ export type ReadRules = {
   /** For a folder: which paths in it match a rule. Undefined if nothing below it can. */
   readonly inside: (folder: string) => ((path: string) => boolean) | undefined;
   /** The same for rules with literal paths: whether a path matches one, or leads towards it. */
-  readonly towards: (folder: string) => ((path: string) => "under" | "towards" | undefined) | undefined;
+  readonly insideLiteral: (folder: string) => ((path: string) => "under" | "towards" | undefined) | undefined;
   /** Whether a rule's target could be anywhere below the folder. */
   readonly isAnywhere: (folder: string) => boolean;
   /** The rules as .gitignore patterns relative to a folder. */
@@ -306,7 +306,7 @@ export const readRules = (rules: readonly PlanRule[]): ReadRules => {
       const patterns = reaching(folder);
       return patterns.length === 0 ? undefined : (path) => isCovered(patterns, path);
     },
-    towards: (folder) => {
+    insideLiteral: (folder) => {
       const patterns = reaching(folder).filter(isPlaced);
       if (patterns.length === 0) return undefined;
       return (path) => {

@@ -67,13 +67,15 @@ export const acceptedRules = (
   offered: readonly Rule[],
   { name, accepts = () => false }: { readonly name: string; readonly accepts?: (rule: string) => boolean },
 ): { readonly accepted: readonly Rule[]; readonly notices: readonly string[] } => {
-  const left = offered.filter(({ text }) => !accepts(text)).map(({ text }) => text);
+  const untrusted = offered.filter(({ text }) => !accepts(text)).map(({ text }) => text);
   return {
     accepted: offered.filter(({ text }) => accepts(text)),
     notices:
-      left.length === 0
+      untrusted.length === 0
         ? []
-        : [`${name}: permissions.allow: not accepted when this folder was trusted, so not applied: ${left.join(", ")}`],
+        : [
+            `${name}: permissions.allow: not accepted when this folder was trusted, so not applied: ${untrusted.join(", ")}`,
+          ],
   };
 };
 

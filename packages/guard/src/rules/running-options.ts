@@ -10,7 +10,7 @@ type Command = {
   readonly flags?: string;
   /** Options with a plain value, behind them or glued by `=`. */
   readonly valued?: string;
-  /** Behind `--` stands what the project's own script is given. */
+  /** After `--` come the arguments of the project's own script. */
   readonly script?: true;
   /** Operands that are refused. */
   readonly not?: RegExp;
@@ -52,7 +52,7 @@ const TESTS =
 const TEST_VALUES =
   "-t --testNamePattern --testPathPattern --grep -g --max-warnings --ext --maxWorkers --shard --project";
 
-/** By the words that say what is done. A star stands for any one plain word. */
+/** By the words that name the command. A star matches any one plain word. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   "npm run *": SCRIPT,
   "npm run-script *": SCRIPT,
@@ -201,7 +201,7 @@ const RUNNING: Readonly<Record<string, Running>> = {
   mix: known("require eval", "re"),
 };
 
-/** So much of a long option has to be there before it can be told from others. */
+/** How much of a long option is needed to tell it apart from others. */
 const SHORTEST = 2;
 
 const goesBeyond = ({ long, short = "", words }: Running, rest: readonly string[]): boolean => {

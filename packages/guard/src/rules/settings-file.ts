@@ -30,7 +30,7 @@ const permissions = z.strictObject({
   additionalDirectories: z
     .array(z.string().min(1))
     .exactOptional()
-    .describe("Folders beside the workspace that count as part of it. Only in your own settings"),
+    .describe("Additional folders that count as part of the workspace. Only in your own settings"),
   readOnlyPrograms: z
     .array(
       z.strictObject({
@@ -120,7 +120,9 @@ const worktrees = z.strictObject({
   onClaim: z
     .enum(["tell", "isolate"])
     .exactOptional()
-    .describe("What a second agent gets that edits a file of another: the other's name, or a copy. Default: tell"),
+    .describe(
+      "What happens when a second agent edits a file that another agent has claimed: it is told who has it, or it gets its own worktree. Default: tell",
+    ),
 });
 
 const texts = z.record(z.string().min(1), z.string());

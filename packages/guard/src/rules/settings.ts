@@ -115,11 +115,11 @@ const repeatedKeys = (root: Node, path: JsonPath = []): readonly (Complaint & { 
     const [key, value] = child.children ?? [];
     const name = String(key?.value);
     const here = [...path, name];
-    const again = seen.has(name) || name === "__proto__";
+    const isRepeated = seen.has(name) || name === "__proto__";
     seen.add(name);
-    const message = name === "__proto__" ? "unknown field" : "stands here a second time";
+    const message = name === "__proto__" ? "unknown field" : "occurs here twice";
     return [
-      ...(again ? [{ path: here, message, offset: child.offset }] : []),
+      ...(isRepeated ? [{ path: here, message, offset: child.offset }] : []),
       ...(value ? repeatedKeys(value, here) : []),
     ];
   });

@@ -13,7 +13,7 @@ import {
   type Word,
   type WordPart,
 } from "unbash";
-import { Evaluated } from "./evaluated.ts";
+import { EvaluatedTexts } from "./evaluated-texts.ts";
 import { type Levels, NO_LEVELS } from "./variable-values.ts";
 import { reachOfWord, VariableReach, type WordReach } from "./word-reach.ts";
 
@@ -89,18 +89,18 @@ type Visit = {
   readonly node: SyntaxNode;
   readonly piped: boolean;
   /** From the enclosing groups and loops: each command in them gets these. */
-  readonly around: readonly Redirection[];
+  readonly enclosing: readonly Redirection[];
 };
 
 const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): ShellReading => {
   const commands: ShellCommand[] = [];
-  const evaluated = new Evaluated();
+  const evaluated = new EvaluatedTexts();
   const variables = new VariableReach();
   let definesFunction = false;
   // A list instead of recursion: the author of the text chooses the depth, and our stack is limited.
-  const waiting: Visit[] = [{ node: script, piped: false, around: [] }];
+  const waiting: Visit[] = [{ node: script, piped: false, enclosing: [] }];
   for (let visit = waiting.pop(); visit !== undefined; visit = waiting.pop()) {
-    const { node, piped, around } = visit;
+    const { node, piped, enclosing: around } = visit;
     if ("errors" in node && node.errors?.length) return unread("it does not parse");
     if (node.type === "Function") definesFunction = true;
     evaluated.take(node);
@@ -110,8 +110,8 @@ const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): 
     const children: Visit[] = [];
     const inside = node.type === "Redirected" ? [...around, ...node.redirects] : around;
     forEachChild(node, (child) => {
-      const fed = node.type === "Pipeline" && node.commands.indexOf(child as (typeof node.commands)[number]) > 0;
-      children.push({ node: child, piped: piped || fed, around: inside });
+      const readsPipe = node.type === "Pipeline" && node.commands.indexOf(child as (typeof node.commands)[number]) > 0;
+      children.push({ node: child, piped: piped || readsPipe, enclosing: inside });
     });
     waiting.push(...children.reverse());
   }
@@ -123,7 +123,7 @@ const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): 
 const readCommand = (
   { name, prefix, suffix }: Command,
   piped: boolean,
-  around: readonly Redirection[],
+  enclosing: readonly Redirection[],
 ): ShellCommand => {
   const words = name ? [readWord(name)] : [];
   const assignments: string[] = [];
@@ -139,7 +139,7 @@ const readCommand = (
       if (part.value?.type === "Word") assigned.push({ name: part.name, value: readWord(part.value) });
     }
   }
-  for (const part of around) takeRedirection(part, { redirects, input });
+  for (const part of enclosing) takeRedirection(part, { redirects, input });
   return { words, assignments, assigned, redirects, input, piped };
 };
 

@@ -77,7 +77,7 @@ const RUN_BY_NAME: readonly (readonly [program: RegExp, file: RegExp])[] = [
   [/^(?:vim?|nvim|ex|emacs|gdb|lldb)$/, /^\.(?:vimrc|exrc|nvimrc|emacs|gdbinit|lldbinit)$/],
 ];
 
-/** Does a program run what stands in a file that the same text writes, because of the file's name? */
+/** Does a program run a file that the same text writes, because of the file's name? */
 export const runsByName = (name: string, files: ReadonlySet<string>): boolean => {
   const usual = RUN_BY_NAME.filter(([program]) => program.test(name));
   return usual.length > 0 && [...files].some((file) => usual.some(([, usualName]) => usualName.test(file)));
@@ -98,9 +98,9 @@ export const writtenIn = (commands: readonly ShellCommand[], outer: Written = NO
   for (const { words, input, assigned, redirects } of commands) {
     const [head, ...rest] = words;
     if (head && PRINTER.test(nameOf(head))) {
-      const said = rest.map(({ text }) => text).join(" ");
-      if (said !== "") texts.push({ text: said, isWhole: false });
-      if (said.includes("\\")) texts.push({ text: unescaped(said), isWhole: false });
+      const printed = rest.map(({ text }) => text).join(" ");
+      if (printed !== "") texts.push({ text: printed, isWhole: false });
+      if (printed.includes("\\")) texts.push({ text: unescaped(printed), isWhole: false });
     }
     for (const { text } of input) texts.push({ text, isWhole: true });
     for (const { value } of assigned) texts.push({ text: value.text, isWhole: false });
@@ -118,7 +118,7 @@ export const writtenIn = (commands: readonly ShellCommand[], outer: Written = NO
 
 export type Reader = "none" | "shell" | "other";
 
-/** `places`: where in the words a program could stand. */
+/** `places`: indexes of words that could be a program. */
 export const readerIn = (
   command: ShellCommand,
   words: readonly ShellWord[],

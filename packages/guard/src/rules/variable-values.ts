@@ -1,7 +1,7 @@
 /** What could a word or a variable of a shell text contain: a number, a plain word, or a text that is not visible?
  *  Invariant: errs towards "unseen". A number is only digits and operators; a plain word has no `[`, so bash finds no index in it to
  *  evaluate. A variable that the text does not set comes from our own environment and is trusted.
- *  Elsewhere: where bash evaluates such values (evaluated.ts). */
+ *  Elsewhere: where bash evaluates such values (evaluated-texts.ts). */
 
 import type { Command, ParsedScript, Word, WordPart } from "unbash";
 

@@ -1,7 +1,7 @@
 /** Where could a computed path lead: to a name in one folder, to something below it, or anywhere?
  *  Invariant: errs towards "anywhere". Only what provably has no leading slash and no `..` counts as below. A variable that the text
  *  does not set comes from the environment and could contain any path.
- *  Elsewhere: what variables contain as numbers (variable-values.ts), comparing paths with rules (touched.ts). */
+ *  Elsewhere: what variables contain as numbers (variable-values.ts), comparing paths with rules (command-paths.ts). */
 
 import type { Command, ParsedScript, Statement, SyntaxNode, Word, WordPart } from "unbash";
 import { type Level, type Levels, levelsOf } from "./variable-values.ts";
@@ -75,7 +75,7 @@ const reachOfValue = (word: Word): Reach => {
 
 const literalText = (part: WordPart): string => ("value" in part ? part.value : part.text);
 
-/** Parts in double quotes stand beside the others. A message given in quotes is left out: it is no name of a file. */
+/** Parts in double quotes are treated like the others. A quoted message is skipped, because it is not a file name. */
 const flattened = (parts: readonly WordPart[]): readonly WordPart[] =>
   parts.flatMap((part) =>
     part.type === "DoubleQuoted" || part.type === "LocaleString"

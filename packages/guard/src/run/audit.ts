@@ -1,6 +1,6 @@
 /** Did a run that may write in one folder change anything outside it, by whatever route?
- *  Invariant: judged by what is on the disk before and after, never by what was requested: a denied attempt is not a breach, a change
- *  that nobody requested is one. What cannot be watched is reported before the run, not after.
+ *  Invariant: judged by what is on the disk before and after, never by what was requested: a denied attempt is not a
+ *  breach, a change that nobody requested is one. What cannot be watched is reported before the run, not after.
  *  Elsewhere: recording a tree (tree-record.ts), restoring it (revert.ts), denying calls (../rules). */
 
 import type { BigIntStats } from "node:fs";
@@ -25,31 +25,32 @@ import {
 export type WatchOptions = {
   /** Trees that must stay as they are. */
   readonly folders: readonly string[];
-  /** Folders the run may write in; they may stand inside a watched tree. */
+  /** Folders the run may write in; they may be inside a watched tree. */
   readonly allowed: readonly string[];
   readonly maxFiles?: number; // default: 50,000
   /** Bytes of each tree kept in memory so that changes can be undone. */
   readonly maxBytes?: number; // default: 64 MiB
-  /** Files over that bound: refuse to watch, or watch them and only tell of changes. */
+  /** What to do with more bytes than that: refuse to watch, or watch the rest and only report changes. */
   readonly beyond?: "refuse" | "report"; // default: refuse
-  /** Paths that are not looked at, with all below them. */
-  readonly leaveOut?: (path: string) => boolean; // default: none
+  /** Paths that are not watched, including everything below them. */
+  readonly exclude?: (path: string) => boolean; // default: none
 };
 
 const MAX_FILES = 50_000;
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Times are put back through floating point, which keeps microseconds. */
+/** Restoring a time goes through a floating-point number, which keeps only microseconds. */
 const SAME_TIME_NS = 2_000n;
 
 const isSameTime = (a: bigint, b: bigint): boolean => (a > b ? a - b : b - a) <= SAME_TIME_NS;
 
-/** A new change time alone is no difference where the bytes are known to be equal: links come and go. */
+/** A new change time alone is not a difference if the bytes are known to be equal: adding or removing a hard link
+ *  changes it. */
 const isUnchanged = (before: Recorded, now: Recorded): boolean => {
   if (before.isAllowed && now.isAllowed) return true;
   const [a, b] = [before.stats, now.stats];
   if (before.kind !== now.kind || a.mode !== b.mode || a.uid !== b.uid || a.gid !== b.gid) return false;
-  if (before.kind === "folder") return true; // what is in it is compared by itself
+  if (before.kind === "folder") return true; // its contents are compared separately
   if (before.kind === "link") return now.content !== undefined && (before.content?.equals(now.content) ?? false);
   if (before.kind === "other") return a.ino === b.ino && a.rdev === b.rdev;
   if (a.size !== b.size || !isSameTime(a.mtimeNs, b.mtimeNs)) return false;
@@ -68,8 +69,8 @@ const differences = (before: TreeRecord, now: TreeRecord): readonly Omit<Differe
   ),
 ];
 
-/** The watched folder is held, so it is compared even where its name has come to mean another one, or none: that is a
- *  change too, and one that only a person can undo. Its rights can be put back. */
+/** The watched folder is kept open, so it is compared even if its name now refers to another folder or to none. That
+ *  is a change too, and only a person can undo it. Its permissions can be restored. */
 const ownDifference = async ({ folder, stats }: RecordedTree): Promise<readonly Omit<Difference, "path">[]> => {
   const before = { names: [], kind: "folder", stats, content: undefined } as const;
   const now = await lstat(folder.path, { bigint: true }).catch(() => undefined);
@@ -78,11 +79,11 @@ const ownDifference = async ({ folder, stats }: RecordedTree): Promise<readonly 
   return [{ change: "changed", before, now: { ...before, kind: now.isDirectory() ? "folder" : "other", stats: now } }];
 };
 
-/** A breach with the time of the change, as the file system tells it. */
+/** A breach with the time of the change, according to the file system. */
 export type DatedBreach = Breach & { readonly atMs: number };
 
-/** A breach that was put back or not; `copy` holds what stood there. */
-export type PutBack = Breach & { readonly reverted: boolean; readonly copy?: string };
+/** A breach, and whether it was reverted; `copy` is a copy of what was there. */
+export type RevertedBreach = Breach & { readonly reverted: boolean; readonly copy?: string };
 
 export type Comparison =
   | { readonly ok: true; readonly breaches: readonly DatedBreach[] }
@@ -92,7 +93,7 @@ type Seen = { readonly tree: RecordedTree; readonly difference: Difference; read
 
 const changedMs = ({ ctimeNs }: Pick<BigIntStats, "ctimeNs">): number => Number(ctimeNs / 1_000n) / 1_000;
 
-/** What is gone has no time; the nearest folder that is still there has that of the last change in it. */
+/** A deleted file has no time. The nearest folder that still exists has the time of the last change in it. */
 const goneMs = (names: readonly Buffer[], now: TreeRecord, top: BigIntStats): number => {
   for (let length = names.length - 1; length > 0; length--) {
     const folder = now.get(keyOf(names.slice(0, length)));
@@ -101,8 +102,8 @@ const goneMs = (names: readonly Buffer[], now: TreeRecord, top: BigIntStats): nu
   return changedMs(top);
 };
 
-const leftOutIn = (folder: Folder, { leaveOut }: WatchOptions): Pick<RecordBounds, "leaveOut"> =>
-  leaveOut ? { leaveOut: (key) => leaveOut(join(folder.path.toString(), Buffer.from(key, "latin1").toString())) } : {};
+const exclusionIn = (folder: Folder, { exclude }: WatchOptions): Pick<RecordBounds, "exclude"> =>
+  exclude ? { exclude: (key) => exclude(join(folder.path.toString(), Buffer.from(key, "latin1").toString())) } : {};
 
 export type Held = { readonly folder: Folder; readonly stats: BigIntStats };
 
@@ -112,14 +113,15 @@ const hold = async (path: string): Promise<Held> => {
   return { folder, stats: await folder.handle.stat({ bigint: true }) };
 };
 
-/** A run's before, held until its after. */
+/** The state before a run, kept until the run ends. */
 export class Watch implements AsyncDisposable {
   readonly #trees: readonly RecordedTree[];
   readonly #options: WatchOptions;
   readonly #others = new Set<string>();
   readonly #seen = new Map<string, Seen>();
 
-  /** Held open, so that what is passed over stays what it was when the run began, whatever its name comes to mean. */
+  /** Kept open, so that the excluded folders stay the same ones during the whole run, whatever their names refer to
+   *  later. */
   readonly #allowed: readonly Held[];
 
   /** Use `watchTrees`. */
@@ -129,13 +131,13 @@ export class Watch implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Somebody else changed this on purpose while the run went on: it, and what is below it, is nobody's breach. */
+  /** Somebody else changed this path on purpose during the run. Neither it nor anything below it counts as a breach. */
   accountFor(path: string): void {
     this.#others.add(path);
   }
 
-  /** What is different now, outside the allowed folders. Changes nothing. Where a tree cannot be compared as a whole,
-   *  the refusal says why, and the breaches are those that were found all the same. */
+  /** What is different now, outside the allowed folders. Changes nothing. If a tree cannot be compared completely, the
+   *  refusal says why and contains the breaches that were found anyway. */
   async compare(): Promise<Comparison> {
     this.#seen.clear();
     const reasons: string[] = [];
@@ -162,9 +164,10 @@ export class Watch implements AsyncDisposable {
     if (opens) await folder.handle.chmod(rightsOf(tree.stats));
     const except = this.#allowed.map(({ stats }) => stats);
     const bounds = { maxFiles: maxFiles * 2, maxBytes, except, before };
-    const { record, incomplete } = await recordTree(folder, { ...bounds, ...leftOutIn(folder, this.#options) }).finally(
-      () => (opens ? folder.handle.chmod(rightsOf(top)) : undefined),
-    );
+    const { record, incomplete } = await recordTree(folder, {
+      ...bounds,
+      ...exclusionIn(folder, this.#options),
+    }).finally(() => (opens ? folder.handle.chmod(rightsOf(top)) : undefined));
     for (const found of [...own, ...differences(before, record)]) {
       const names = (found.before ?? found.now)?.names ?? [];
       const path = join(folder.path.toString(), Buffer.from(keyOf(names), "latin1").toString());
@@ -178,20 +181,22 @@ export class Watch implements AsyncDisposable {
     return incomplete;
   }
 
-  /** Puts back everything the last comparison found, exactly: bytes, bits, owners, times, links, folders. Only where
-   *  nobody else worked in the trees meanwhile: a person's own change that was not accounted for would be undone too. */
+  /** Restores everything the last comparison found, exactly: bytes, permissions, owners, times, links, folders. Call
+   *  it only if nobody else worked in the trees in the meantime: it would also undo a person's change that was not
+   *  accounted for. */
   async revert(): Promise<readonly Reverted[]> {
     const results = await this.#revert([...this.#seen.values()]);
     return [...results.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 
-  /** The same for these breaches of the last comparison, in their order. What stands there now is kept first, and what
-   *  cannot be kept is left as it is. They are known by themselves: two names that are no text may look the same. */
-  async putBack(breaches: readonly DatedBreach[], keep: Keep): Promise<readonly PutBack[]> {
+  /** The same for these breaches of the last comparison, in their order. First it copies what is there now; whatever
+   *  cannot be copied is left as it is. Breaches are compared by identity, because two names that are not valid text
+   *  may look the same. */
+  async revertSome(breaches: readonly DatedBreach[], keep: Keep): Promise<readonly RevertedBreach[]> {
     const seen = [...this.#seen.values()];
     const kept = new Map<DatedBreach, string | undefined>();
-    const meant = new Set(breaches);
-    const own = seen.filter(({ breach }) => meant.has(breach));
+    const selected = new Set(breaches);
+    const own = seen.filter(({ breach }) => selected.has(breach));
     for (const tree of this.#trees)
       await openBreaches(
         tree,
@@ -210,10 +215,10 @@ export class Watch implements AsyncDisposable {
     });
   }
 
-  async #revert(meant: readonly Seen[]): Promise<ReadonlyMap<DatedBreach, Reverted>> {
+  async #revert(selected: readonly Seen[]): Promise<ReadonlyMap<DatedBreach, Reverted>> {
     const results = new Map<DatedBreach, Reverted>();
     for (const tree of this.#trees) {
-      const found = meant.filter((seen) => seen.tree === tree);
+      const found = selected.filter((seen) => seen.tree === tree);
       const reverted = await revertBreaches(
         tree,
         found.map(({ difference }) => difference),
@@ -251,7 +256,7 @@ export const watchTrees = async (
     for (const path of options.folders) {
       const held = await hold(path);
       trees.push({ ...held, record: new Map() });
-      const leftOut = leftOutIn(held.folder, options);
+      const leftOut = exclusionIn(held.folder, options);
       const { record, isWhole } = await recordTree(held.folder, { maxFiles, maxBytes, except, ...leftOut });
       trees[trees.length - 1] = { ...held, record };
       if (!isWhole && beyond === "refuse")

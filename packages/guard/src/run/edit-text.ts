@@ -1,6 +1,6 @@
 /** What does a file contain after an edit by its text?
- *  Invariant: pure. The old text must occur exactly once unless all occurrences are meant; `$` in the new text is a dollar sign. Takes
- *  time proportional to both texts, whatever they contain.
+ *  Invariant: pure. The old text must occur exactly once unless all occurrences are meant; `$` in the new text is a
+ *  dollar sign. Takes time proportional to both texts, whatever they contain.
  *  Elsewhere: reading and writing the file (../files). */
 
 import type { Refused } from "../paths/index.ts";
@@ -16,13 +16,13 @@ export const editText = (text: string, edit: TextEdit): { readonly ok: true; rea
   if (old === "") return { ok: false, reason: "old_string is empty; Write makes a new file" };
   if (old === next) return { ok: false, reason: "old_string and new_string are equal; nothing would change" };
   const places = findOccurrences(text, old, MAX_PLACES + 1);
-  if (places.length === 0) return { ok: false, reason: "old_string does not stand in the file; read it again" };
+  if (places.length === 0) return { ok: false, reason: "old_string does not occur in the file; read it again" };
   if (places.length > MAX_PLACES)
-    return { ok: false, reason: `old_string stands in the file more than ${MAX_PLACES} times` };
+    return { ok: false, reason: `old_string occurs in the file more than ${MAX_PLACES} times` };
   if (places.length > 1 && !all)
     return {
       ok: false,
-      reason: `old_string stands in the file ${places.length} times; give more of it, or replace_all`,
+      reason: `old_string occurs in the file ${places.length} times; give more of it, or replace_all`,
     };
   const grownTo = text.length + places.length * (next.length - old.length);
   if (grownTo > Math.max(MAX_CHARACTERS, text.length))
@@ -34,10 +34,10 @@ export const editText = (text: string, edit: TextEdit): { readonly ok: true; rea
   return { ok: true, text: [...pieces, text.slice((places.at(-1) ?? 0) + old.length)].join(next) };
 };
 
-/** For longer parts, the search of V8 takes up to the length of the text times the length of the part. */
+/** For longer parts, V8's search can take time proportional to the length of the text times the length of the part. */
 const MAX_BUILT_IN_SEARCH = 200;
 
-/** Where a part occurs in a text: from the left, without overlaps, at most so many. */
+/** Where a part occurs in a text: from the left, without overlaps, up to a limit. */
 export const findOccurrences = (text: string, part: string, most: number): readonly number[] => {
   const places: number[] = [];
   if (part === "" || part.length > text.length) return places;
@@ -59,7 +59,7 @@ export const findOccurrences = (text: string, part: string, most: number): reado
   return places;
 };
 
-/** For each letter: the length of the longest beginning of the part that ends there again (Knuth, Morris, Pratt). */
+/** For each letter: the length of the longest proper prefix of the part that also ends there (Knuth, Morris, Pratt). */
 const repeatsOf = (part: string): Int32Array => {
   const repeats = new Int32Array(part.length);
   let same = 0;

@@ -1,6 +1,6 @@
 /** A call of a file tool under the memory filter: may it run, and what does it do?
- *  Invariant: the filter judges the text of the path, the root judges what is on the disk at the moment of use; both must agree, and both
- *  get the path from the same parsed arguments.
+ *  Invariant: the filter judges the text of the path, the root judges what is on the disk at the moment of use; both
+ *  must agree, and both get the path from the same parsed arguments.
  *  Elsewhere: the filter and the arguments (../rules), holding files (../files). */
 
 import { setImmediate } from "node:timers/promises";
@@ -23,7 +23,7 @@ const denied = (reason: string): FileCallAnswer => ({ allowed: false, reason });
 
 type Writing = { readonly path: string; readonly tool: "Write" | "Edit" | "MultiEdit"; readonly call: ToolCall };
 
-/** The calls whose path the root has to look at; undefined where the filter's word is enough. */
+/** The calls whose path the root must check; undefined if the filter's decision is enough. */
 const writingOf = (call: ToolCall): Writing | undefined => {
   const read = readArguments(call);
   if (!read.ok || read.subject === undefined) return undefined;
@@ -59,11 +59,11 @@ const edit = async (root: Root, writing: Writing): Promise<{ readonly ok: true }
   const read = await root.read(writing.path);
   if (!read.ok) return read;
   const before = decoded(read.bytes);
-  if (before === undefined) return { ok: false, reason: "the file is no text" };
+  if (before === undefined) return { ok: false, reason: "the file is not text" };
   let text = before;
   for (const each of editsOf(writing)) {
     if (each === undefined) return { ok: false, reason: "an edit needs old_string and new_string, both text" };
-    await setImmediate(); // each goes through the whole text, and there may be many
+    await setImmediate(); // each edit scans the whole text, and there may be many
     const edited = editText(text, each);
     if (!edited.ok) return edited;
     text = edited.text;
@@ -71,7 +71,7 @@ const edit = async (root: Root, writing: Writing): Promise<{ readonly ok: true }
   return root.write(writing.path, text, { expected: read.facts.version });
 };
 
-/** Undefined for bytes that would not come back as they were. */
+/** Undefined for bytes that decoding and encoding would change. */
 const decoded = (bytes: Buffer): string | undefined => {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

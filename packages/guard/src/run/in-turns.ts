@@ -6,7 +6,7 @@ import { setImmediate as turn } from "node:timers/promises";
 
 const MAX_MS = 10;
 
-/** Ask after every step of a long loop whether it is time to let others work. */
+/** Call it after every step of a long loop: it says whether it is time to yield to other work. */
 export class Turns {
   #start = performance.now();
 
@@ -20,7 +20,7 @@ export class Turns {
   }
 }
 
-/** The first answer that is a problem; none once the signal has ended the work, which its owner then says. */
+/** The first problem. Returns none after an abort, which the caller reports itself. */
 export const firstProblem = async <T>(
   items: readonly T[],
   ask: (item: T) => string | undefined,
@@ -36,7 +36,7 @@ export const firstProblem = async <T>(
   return undefined;
 };
 
-/** Those that pass. */
+/** The names that pass the check. */
 export const filterInTurns = async <T>(
   items: readonly T[],
   passes: (item: T) => boolean,

@@ -1,6 +1,6 @@
 /** Keeps a copy of what is about to be overwritten by a restore.
- *  Invariant: read from held folders and never through a link. A copy replaces nothing, and its name is plain and short, whatever the file
- *  is called.
+ *  Invariant: read from held folders and never through a link. A copy replaces nothing, and its name is plain and
+ *  short, whatever the file is called.
  *  Elsewhere: finding differences (audit.ts), restoring (revert.ts). */
 
 import { randomBytes } from "node:crypto";
@@ -13,7 +13,7 @@ import type { RecordedTree } from "./tree-record.ts";
 
 export type Keep = {
   readonly folder: string;
-  /** What the names of all copies begin with. */
+  /** The prefix of all copies' names. */
   readonly prefix: string;
 };
 
@@ -21,13 +21,13 @@ export type Kept = { readonly ok: true; readonly copy?: string } | { readonly ok
 
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 const MOST_CHARACTERS = 80;
-/** Numbers are for people; where many files have one name, chance finds a free one at once. */
+/** People prefer numbers. If many files have the same name, a random suffix finds a free name at once. */
 const NUMBERED = 8;
 const MOST_TRIES = 20;
 
 const plain = (name: string): string => name.replace(/[^\w.-]/g, "_").slice(0, MOST_CHARACTERS);
 
-/** Only files hold what would be lost. */
+/** Only files have contents that would be lost. */
 export const keepCopy = async ({ folder }: RecordedTree, { now }: Difference, keep: Keep): Promise<Kept> => {
   if (now === undefined || now.kind !== "file") return { ok: true };
   try {
@@ -46,7 +46,7 @@ export const keepCopy = async ({ folder }: RecordedTree, { now }: Difference, ke
       return { ok: true, copy: path };
     });
   } catch {
-    return { ok: false }; // what could not be kept is not put back
+    return { ok: false }; // without a copy, nothing is restored
   }
 };
 

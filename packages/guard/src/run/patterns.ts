@@ -1,6 +1,6 @@
 /** Expands file name patterns, without a shell.
- *  Invariant: as bash does without options (hidden names only if the pattern says so, sorted, the pattern itself if nothing matches), but
- *  a name can never become an option.
+ *  Invariant: as bash does without options (hidden names only if the pattern says so, sorted, the pattern itself if
+ *  nothing matches), but a name can never become an option.
  *  Elsewhere: which words are patterns (../bash), matching one name (../paths). */
 
 import { lstatSync, readdirSync, statSync } from "node:fs";
@@ -16,7 +16,7 @@ const MOST_LOOKED_AT = 200_000;
 const MOST_STEPS = 20_000_000;
 
 /** How many names the patterns of a pipe have been compared with so far, and in how many steps. */
-export type LookedAt = { names: number; steps: number; readonly signal?: AbortSignal };
+export type PatternSearch = { names: number; steps: number; readonly signal?: AbortSignal };
 
 const entriesOf = (folder: string): readonly string[] => {
   try {
@@ -26,7 +26,7 @@ const entriesOf = (folder: string): readonly string[] => {
   }
 };
 
-/** A name that ends in a slash must be a folder; any other may be a link to nowhere. */
+/** A name that ends in a slash must be a folder; any other may be a dangling link. */
 const isThere = (path: string, folder: string): boolean => {
   try {
     if (path.endsWith("/")) return statSync(resolveName(folder, path)).isDirectory();
@@ -41,7 +41,7 @@ const isThere = (path: string, folder: string): boolean => {
 export const expandPattern = async (
   pattern: string,
   folder: string,
-  lookedAt: LookedAt = { names: 0, steps: 0 },
+  lookedAt: PatternSearch = { names: 0, steps: 0 },
 ): Promise<readonly string[]> => {
   const [first = "", ...more] = pattern.split("/");
   let found: readonly string[] = [first === "" ? "/" : ""];
@@ -56,7 +56,7 @@ export const expandPattern = async (
       if (lookedAt.steps > MOST_STEPS) throw new RangeError("the patterns are too long for so many long names");
       if ((hidden || !name.startsWith(".")) && matchesTokens(name, signs, lookedAt)) matching.push(name);
       if (turns.isOver) await turns.next();
-      if (lookedAt.signal?.aborted) return []; // nothing will be run with it
+      if (lookedAt.signal?.aborted) return []; // the command will not run
     }
     return matching;
   };

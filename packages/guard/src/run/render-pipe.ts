@@ -1,6 +1,6 @@
 /** One pipe of a plan as canonical bash, with every name in it checked once more.
- *  Invariant: the script contains only pipes and fixed redirections; the words are passed separately. A name that leads to secrets or to a
- *  special file is not passed to a program that prints contents.
+ *  Invariant: the script contains only pipes and fixed redirections; the words are passed separately. A name that
+ *  leads to secrets or to a special file is not passed to a program that prints contents.
  *  Elsewhere: judging names as they are written (../bash), running (run-pipe.ts). */
 
 import { realpathSync, statSync } from "node:fs";
@@ -22,17 +22,17 @@ import {
   specialFileProblem,
   walkOf,
 } from "../rules/index.ts";
+import { findBlockingFile } from "./blocking-files.ts";
+import { replaceStarts } from "./grep-starts.ts";
 import { firstProblem } from "./in-turns.ts";
-import { expandPattern, type LookedAt } from "./patterns.ts";
-import { waitingFile } from "./waiting-files.ts";
+import { expandPattern, type PatternSearch } from "./patterns.ts";
 import { GREPS, withoutKeys } from "./walk-limits.ts";
-import { goRound } from "./walk-round.ts";
 import {
   alsoOpened,
   gitFolder,
   gitProblem,
   gitWithout,
-  type Known,
+  type KnownFolders,
   lookThrough,
   reenter,
   walkAt,
@@ -42,87 +42,89 @@ export type Problem = { readonly problem: string };
 
 export type Rendered = { readonly script: string; readonly words: readonly string[] };
 
-/** What stands around a pipe when its words are made final. */
+/** The context in which a pipe's words are expanded. */
 export type RenderPlace = {
   readonly cwd: string;
   readonly home: string;
   readonly exitCode: number;
-  /** What the first command, an xargs, will be given beside its words. */
-  readonly fed?: readonly string[];
+  /** The names that the first command, an xargs, will get on its standard input. */
+  readonly xargsNames?: readonly string[];
   readonly judge: PathJudge;
-  /** What git gets to see. */
+  /** The views of repositories that git may read. */
   readonly views: GitViews;
   readonly signal?: AbortSignal;
-  /** How many other pipes are running, which share the memory. */
-  readonly beside?: number;
+  /** How many other pipes are running and share the memory. */
+  readonly otherPipes?: number;
 };
 
 export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
 
 /** All commands of a pipe run at once, so they share this much memory; a command alone may take all of it. */
 const PIPE_KIBIBYTES = 4_194_304;
-/** Enough for every program of the tables to start and to read lines of ordinary length. */
+/** Enough for every program in the tables to start, and to read lines of ordinary length. */
 const LEAST_KIBIBYTES = 65_536;
 
-/** What tac writes of a pipe before it turns it round. */
+/** How much of a pipe tac can buffer in a file before it reverses it. */
 const FILE_KIBIBYTES = 262_144;
 
-/** A program that fails writes no core file. One that never stops runs out of memory or time, even if no process is left
- *  that could end it. */
+/** A program that fails writes no core file. One that never stops runs out of memory or time, even if no process is
+ *  left that could end it. */
 const limitsFor = (processes: number): string =>
   `ulimit -c 0 -d ${Math.max(LEAST_KIBIBYTES, Math.floor(PIPE_KIBIBYTES / processes))} -f ${FILE_KIBIBYTES} -t 600; `;
 
-/** xargs starts as many as it is told to, and each has the same limits. */
+/** xargs starts as many processes as its options say, and each has the same limits. */
 const processesOf = ({ program, args }: PlanCommand): number => {
   if (program !== "xargs") return 1;
-  const told = args.slice(0, innerProgramIndex(args)).map(({ text }) => /^(?:-P|--max-procs=)(\d+)$/.exec(text)?.[1]);
-  return 1 + Math.max(1, ...told.map((count) => Number(count ?? 1)));
+  const limits = args.slice(0, innerProgramIndex(args)).map(({ text }) => /^(?:-P|--max-procs=)(\d+)$/.exec(text)?.[1]);
+  return 1 + Math.max(1, ...limits.map((count) => Number(count ?? 1)));
 };
 
-/** sort writes what it has no memory for to as many files as it takes, also where find or xargs run it; without a place for
- *  them it fails. Only tac needs one, for what comes through a pipe. */
+/** If sort runs out of memory, it would write any number of temporary files, even under find or xargs; without a
+ *  folder for them it fails. Only tac needs a folder, to buffer a pipe. */
 const NO_SCRATCH: Readonly<Record<string, string>> = { TMPDIR: "/dev/null/none" };
 
-/** More than the system starts a program with, and more than a call can be given. */
+/** The system starts no program with more words, and no call can have more. */
 const MOST_WORDS = 20_000;
 
 export const renderPipe = async (commands: readonly PlanCommand[], place: RenderPlace): Promise<Rendered | Problem> => {
   const parts: string[] = [];
   const all: string[] = [];
   const { judge, signal } = place;
-  const lookedAt = { names: 0, steps: 0, walks: new Map(), judge, ...(signal === undefined ? {} : { signal }) };
+  const searchState = { names: 0, steps: 0, walks: new Map(), judge, ...(signal === undefined ? {} : { signal }) };
   for (const [at, command] of commands.entries()) {
-    const expanded = await expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
+    const expanded = await expandAll(command, at === 0 ? place : { ...place, xargsNames: [] }, searchState);
     if ("problem" in expanded) return expanded;
-    const { words, stands = command.program, variables = {} } = expanded;
+    const { words, program: name = command.program, variables = {} } = expanded;
     const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
     const problem = await reachedProblem(inputs, command.program, place);
     if (problem !== undefined) return { problem };
-    // After the names: what may not be read is said so, whether or not the program is there.
-    const program = findProgram(stands);
-    if (program === undefined) return { problem: `${stands}: not found in system folders` };
+    // Checked after the names: a file that may not be read is reported whether or not the program exists.
+    const program = findProgram(name);
+    if (program === undefined) return { problem: `${name}: not found in system folders` };
     if (all.length + words.length > MOST_WORDS)
       return { problem: `${command.program}: too many names to exclude; search a smaller folder` };
     const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
     const redirects = command.redirects.map((to) => renderRedirect(to, place.home)).join("");
-    // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.
+    // Programs print the name they are started with; it must be the one that the reader of their output knows.
     const limited = timeLimit(command);
     if ("problem" in limited) return limited;
-    const argv = limited.length === 0 ? [program, ...words] : [...limited, stands, ...words];
-    const name = limited.length === 0 ? command.program : "timeout";
+    const argv = limited.length === 0 ? [program, ...words] : [...limited, name, ...words];
+    const shownName = limited.length === 0 ? command.program : "timeout";
     const scratch = command.program === "tac" ? {} : NO_SCRATCH;
-    const around = Object.entries({ ...scratch, ...variables }).map(([key, value]) => `${key}=${quoted(value)} `);
-    parts.push(`${zone}${around.join("")}exec -a ${quoted(name)} "\${@:${all.length + 1}:${argv.length}}"${redirects}`);
+    const assignments = Object.entries({ ...scratch, ...variables }).map(([key, value]) => `${key}=${quoted(value)} `);
+    parts.push(
+      `${zone}${assignments.join("")}exec -a ${quoted(shownName)} "\${@:${all.length + 1}:${argv.length}}"${redirects}`,
+    );
     all.push(...argv);
   }
   const [only = "", ...more] = parts;
-  const processes = commands.reduce((sum, command) => sum + processesOf(command), 0) * (1 + (place.beside ?? 0));
+  const processes = commands.reduce((sum, command) => sum + processesOf(command), 0) * (1 + (place.otherPipes ?? 0));
   const script = limitsFor(processes) + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
   return { script, words: all };
 };
 
-/** What stands before a program that may only run so long; it finds the program in the same folders as we do. In the
- *  foreground, because a process group of its own would outlive the plan. */
+/** The words before a program with a time limit. `timeout` searches for the program in the same folders as we do. It
+ *  runs in the foreground, because its own process group would outlive the plan. */
 const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
   if (limit === undefined) return [];
   const timeout = findProgram("timeout");
@@ -133,18 +135,18 @@ const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
 
 type Expanded = {
   readonly words: readonly string[];
-  /** The program that stands in for the one of the plan. */
-  readonly stands?: string;
-  /** Its own environment variables, in addition to those of all programs. */
+  /** The program that runs instead of the plan's. */
+  readonly program?: string;
+  /** Variables for this program, in addition to those that all programs get. */
   readonly variables?: Readonly<Record<string, string>>;
 };
 
 const expandAll = async (
   { program, args }: PlanCommand,
   place: RenderPlace,
-  lookedAt: LookedAt & Known,
+  searchState: PatternSearch & KnownFolders,
 ): Promise<Expanded | Problem> => {
-  const { cwd, home, exitCode, fed = [], judge } = place;
+  const { cwd, home, exitCode, xargsNames = [], judge } = place;
   const words: string[] = [];
   const names: string[] = [];
   const operands = new Set<number>();
@@ -157,7 +159,7 @@ const expandAll = async (
       continue;
     }
     try {
-      const matching = await expandPattern(atHome(word, home), cwd, lookedAt);
+      const matching = await expandPattern(atHome(word, home), cwd, searchState);
       const found = matching.map((name) => notAnAction(name, program));
       const problem = LISTS_NAMES.includes(program) ? undefined : namesProblem(found);
       if (problem !== undefined) return { problem };
@@ -170,29 +172,29 @@ const expandAll = async (
       return { problem: `${program}: ${error.message}; use find` };
     }
   }
-  const walk = walkAt({ program, args }, { names, fed, cwd });
+  const walk = walkAt({ program, args }, { names, xargsNames, cwd });
   const problem =
     (await reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, place)) ??
     walk?.starts.map(({ path }) => folderProblem(path, judge)).find(Boolean) ??
     (walk && names.concat(program).includes("rg") ? ignoreProblem(walk.starts, judge) : undefined);
   if (problem !== undefined) return { problem };
-  if (program === "git") return expandGit(words, place, lookedAt);
+  if (program === "git") return expandGit(words, place, searchState);
   if (!walk) return { words };
   const entered = words.map((word) => reenter(word, cwd, program));
-  const left = lookThrough(walk, lookedAt);
+  const left = lookThrough(walk, searchState);
   if ("problem" in left) return left;
   if (!GREPS.includes(program)) return { words: withoutKeys(program, entered, left) };
-  const round = goRound(entered, operands, left);
-  return { words: withoutKeys(program, round.words, round.left) };
+  const round = replaceStarts(entered, operands, left);
+  return { words: withoutKeys(program, round.words, round.exclusions) };
 };
 
 const expandGit = async (
   words: readonly string[],
   { cwd, judge, views }: RenderPlace,
-  lookedAt: Known,
+  searchState: KnownFolders,
 ): Promise<Expanded | Problem> => {
   const folder = gitFolder(words, cwd);
-  // `REV:./NAME` and `-L1,1:NAME` are counted from there, whatever name led to it.
+  // `REV:./NAME` and `-L1,1:NAME` are relative to that folder, whatever name led to it.
   const inKeys = judge.problem(join(realPath(folder), "name"));
   if (inKeys !== undefined) return { problem: inKeys };
   const view = views.of(folder, words);
@@ -206,26 +208,27 @@ const expandGit = async (
   if (answer !== undefined) return answer;
   const named = await withoutRenames({ asked, words }, view);
   if ("problem" in named) return named;
-  const limited = gitWithout({ asked, words: named }, view, lookedAt);
+  const limited = gitWithout({ asked, words: named }, view, searchState);
   return "problem" in limited ? limited : { words: limited, variables: view.variables(asked.verb) };
 };
 
-/** ripgrep reads what is to be ignored in every folder that it comes to. */
+/** ripgrep reads the ignore files of every folder that it enters. */
 const ignoreProblem = (starts: readonly { readonly path: string }[], judge: PathJudge): string | undefined => {
   const mayNot = (target: string): boolean => judge.problem(target) !== undefined;
-  const waiting = starts.map(({ path }) => waitingFile(path, mayNot)).find((path) => path !== undefined);
+  const waiting = starts.map(({ path }) => findBlockingFile(path, mayNot)).find((path) => path !== undefined);
   return waiting === undefined ? undefined : `${waiting} is not a regular file, or leads to what may not be read`;
 };
 
-/** find takes a name that begins with one of these signs for a part of its expression, and looks no further for folders. */
+/** find takes a name that begins with one of these characters as the start of its expression, and stops reading
+ *  folders. */
 const notAnAction = (name: string, program: string): string =>
   program === "find" && /^[(),!]/.test(name) ? `./${name}` : name;
 
-/** Names that were not in the text, so that nobody has judged them yet. */
+/** Names that were not in the command's text and so were never checked. */
 export const namesProblem = (names: readonly string[]): string | undefined =>
   names.map(pathProblem).find((problem) => problem !== undefined);
 
-/** The question that was asked of each name as it stood, asked again now that it is known where it leads. */
+/** Each name was checked as it was written; this checks it again, now that its target is known. */
 export const reachedProblem = async (
   words: readonly string[],
   program: string,
@@ -234,29 +237,29 @@ export const reachedProblem = async (
   if (LISTS_NAMES.includes(program)) return undefined;
   const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
   const paths = [...new Set(words)]
-    .flatMap((word) => (word.startsWith("-") ? [word, ...valuesIn(word)] : [word])) // behind `--` it is a name
+    .flatMap((word) => (word.startsWith("-") ? [word, ...valuesIn(word)] : [word])) // after `--` it is a name
     .flatMap((word) => bases.map((base) => resolveName(base, word)));
   return firstProblem(paths, (path) => specialFileProblem(resolve(path)) ?? linkProblem(path, judge), signal);
 };
 
-/** What an option may name: after its sign, or glued to one or more letters. */
+/** The value that an option may contain: after `=`, or directly after one or more letters. */
 const valuesIn = (option: string): readonly string[] => {
   const at = option.indexOf("=");
   if (option.startsWith("--")) return at < 0 ? [] : [option.slice(at + 1)];
   return gluedValues(option);
 };
 
-/** A folder that is too broad to be read as a whole, by whatever name. */
+/** A folder that is too broad to be read completely, under any name. */
 const folderProblem = (path: string, judge: PathJudge): string | undefined => {
   try {
     const real = realpathSync.native(path);
     return statSync(real).isDirectory() ? judge.folderProblem(real) : undefined;
   } catch {
-    return undefined; // no such folder: the program says so itself
+    return undefined; // there is no such folder, and the program reports that itself
   }
 };
 
-/** Where a link leads counts, not its name; and a pipe or a socket would keep its reader waiting. */
+/** A link's target counts, not its name. A pipe or a socket would make its reader wait. */
 const linkProblem = (path: string, judge: PathJudge): string | undefined => {
   try {
     const real = realpathSync.native(path);
@@ -265,7 +268,7 @@ const linkProblem = (path: string, judge: PathJudge): string | undefined => {
     const problem = judge.problem(real) ?? judge.rules.problem(resolve(path));
     return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
   } catch {
-    return undefined; // no such file: the program says so itself
+    return undefined; // there is no such file, and the program reports that itself
   }
 };
 

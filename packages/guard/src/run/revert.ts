@@ -1,7 +1,7 @@
 /** Restores a tree to what it was.
- *  Invariant: everything is done from held folders without following links. New files are removed before old ones are restored,
- *  permissions that keep us out are opened first, and permissions and times of folders come last. Each difference ends as reverted
- *  or with the reason why not.
+ *  Invariant: everything is done from held folders without following links. New files are removed before old ones are
+ *  restored, permissions that keep us out are opened first, and permissions and times of folders come last. Each
+ *  difference ends as reverted or with the reason why not.
  *  Elsewhere: finding differences (audit.ts), what was recorded (tree-record.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
@@ -13,7 +13,7 @@ export type Breach = { readonly path: string; readonly change: "created" | "chan
 
 export type Reverted = Breach & ({ readonly reverted: true } | { readonly reverted: false; readonly reason: string });
 
-/** A breach with what revert needs to know. */
+/** A breach with what is needed to revert it. */
 export type Difference = Breach & { readonly before: Recorded | undefined; readonly now: Recorded | undefined };
 
 const OVERWRITE = constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -21,7 +21,7 @@ const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | const
 
 class CannotRevert extends Error {}
 
-/** Goes down to the folder that holds the last of the names. */
+/** Opens the folder that contains the last name. */
 export const inFolderOf = async <T>(
   top: Folder,
   names: readonly Buffer[],
@@ -39,7 +39,7 @@ export const inFolderOf = async <T>(
 
 const seconds = (ns: bigint): number => Number(ns) / 1e9;
 
-/** Rights and times come back even where the owner cannot. */
+/** Restores permissions and times even if the owner cannot be restored. */
 const restoreAttributes = async (handle: FileHandle, stats: BigIntStats): Promise<void> => {
   const now = await handle.stat({ bigint: true });
   try {
@@ -57,10 +57,10 @@ const remove = async (folder: Folder, name: Buffer): Promise<void> => {
   else await unlink(folder.at(name));
 };
 
-/** In place where it is the same file still, so that its other names keep it. */
+/** Writes in place if it is still the same file, so that its other hard links see the change too. */
 const overwrite = async (folder: Folder, name: Buffer, { stats, content }: Recorded): Promise<boolean> => {
   const now = await folder.look(name);
-  // The number of a file that is gone may be a folder's by now.
+  // The inode number of a deleted file may belong to a folder by now.
   if (content === undefined || !now?.isFile() || !isSame(now, stats)) return false;
   try {
     await using handle = await open(folder.at(name), OVERWRITE);
@@ -80,7 +80,9 @@ const create = async (folder: Folder, name: Buffer, recorded: Recorded): Promise
   const draft = newDraftName();
   if (kind === "folder") return mkdir(folder.at(name), { mode: 0o700 });
   if (content === undefined)
-    throw new CannotRevert(kind === "other" ? "it was no plain file" : "its bytes were over the bound and not kept");
+    throw new CannotRevert(
+      kind === "other" ? "it was not a regular file" : "its bytes exceeded the limit and were not kept",
+    );
   if (kind === "link") {
     await symlink(content, folder.at(draft));
     return rename(folder.at(draft), folder.at(name));
@@ -94,18 +96,18 @@ const create = async (folder: Folder, name: Buffer, recorded: Recorded): Promise
     await unlink(folder.at(draft)).catch(() => undefined);
     throw error;
   }
-  await restoreAttributes(handle, stats); // the bytes stand there, whatever becomes of the owner
+  await restoreAttributes(handle, stats); // the bytes are restored even if the owner cannot be
 };
 
 const restore = async (folder: Folder, name: Buffer, { before, now }: Difference): Promise<void> => {
   if (before === undefined) return;
-  if (before.kind === "folder" && now?.kind === "folder") return; // bits and times follow at the end
+  if (before.kind === "folder" && now?.kind === "folder") return; // permissions and times follow at the end
   if (before.kind === "file" && (await overwrite(folder, name, before))) return;
   if (before.kind === "file" && before.content === undefined)
-    throw new CannotRevert("its bytes were over the bound and not kept");
+    throw new CannotRevert("its bytes exceeded the limit and were not kept");
   if (before.kind === "other" && now?.kind === "other" && isSame(now.stats, before.stats))
     return folder.setRights(name, now.stats, rightsOf(before.stats));
-  if (before.kind === "other") throw new CannotRevert("it was no plain file");
+  if (before.kind === "other") throw new CannotRevert("it was not a regular file");
   if (now !== undefined && (now.kind === "folder") !== (before.kind === "folder")) await remove(folder, name);
   await create(folder, name, before);
 };
@@ -115,7 +117,7 @@ const restoreFolder = async (folder: Folder, name: Buffer, { stats }: Recorded):
   await restoreAttributes(entered.handle, stats);
 };
 
-/** Folders whose times moved because something in them was put back: all that hold a difference. */
+/** Folders whose times changed because something in them was restored: all that contain a difference. */
 const touchedFolders = (record: TreeRecord, found: readonly Difference[]): readonly Recorded[] => {
   const keys = new Set<string>();
   for (const { before, now } of found) {
@@ -128,10 +130,11 @@ const touchedFolders = (record: TreeRecord, found: readonly Difference[]): reado
   });
 };
 
-/** What the owner needs to read, replace or enter what stands there. */
+/** The permissions that the owner needs to read, replace or enter something. */
 const NEEDED = { folder: 0o700, file: 0o600, other: 0, link: 0 } as const;
 
-/** Opens what is ours and was closed to us, from the top down: its files must be kept, its names put back. */
+/** Restores our access to our own folders and files, from the top down, so that files can be copied and names
+ *  restored. */
 export const openBreaches = async (
   { folder: top, stats }: Pick<RecordedTree, "folder" | "stats">,
   found: readonly Difference[],
@@ -142,22 +145,23 @@ export const openBreaches = async (
     if (now !== undefined && now.names.length > 0) await openTo(top, now);
 };
 
-/** What cannot be opened is told with what follows from it. */
+/** A folder that cannot be opened is reported through the differences inside it. */
 const openTo = async (top: Folder, { names, kind, stats }: Recorded): Promise<void> => {
   const wanted = rightsOf(stats) | NEEDED[kind];
   if (!isOurs(stats) || wanted === rightsOf(stats)) return;
   await inFolderOf(top, names, (folder, name) => folder.setRights(name, stats, wanted)).catch(() => undefined);
 };
 
-/** Rights are known even where the bytes are not, or could not be kept. */
+/** The permissions are known even if the bytes are unknown or could not be copied. */
 export const restoreRights = async (top: Folder, { before, now }: Difference): Promise<void> => {
   if (before?.kind !== "file" || now?.kind !== "file" || !isSame(before.stats, now.stats)) return;
   const restored = (folder: Folder, name: Buffer): Promise<void> =>
     folder.setRights(name, now.stats, rightsOf(before.stats));
-  await inFolderOf(top, before.names, restored).catch(() => undefined); // told as left as it is
+  await inFolderOf(top, before.names, restored).catch(() => undefined); // reported as not reverted
 };
 
-/** Only the rights of the watched folder itself can be put back: it is held, its name is not ours to move. */
+/** Of the watched folder itself, only the permissions can be restored: it is open, but its name is not ours to
+ *  change. */
 const isTopItself = ({ before, now }: Difference): boolean =>
   before?.names.length === 0 && now !== undefined && isSame(before.stats, now.stats);
 

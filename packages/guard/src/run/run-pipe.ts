@@ -1,7 +1,8 @@
 /** Runs one pipe of a plan.
- *  Invariant: one process group, ended as a whole; no standard input except for names that were checked first. What xargs would read is
- *  read here, so that no name reaches a program unchecked.
- *  Elsewhere: words and names (render-pipe.ts), order of pipes (run-plan.ts), the read-only sandbox (plan-cell.ts). */
+ *  Invariant: one process group, ended as a whole; no standard input except for names that were checked first. What
+ *  xargs would read is read here, so that no name reaches a program unchecked.
+ *  Elsewhere: words and names (render-pipe.ts), order of pipes (run-plan.ts), the read-only sandbox
+ *  (read-only-sandbox.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
@@ -20,36 +21,36 @@ import {
   repetitionProblem,
   walkOf,
 } from "../rules/index.ts";
-import { type FedNames, fedNames } from "./fed-names.ts";
 import { filterInTurns, firstProblem } from "./in-turns.ts";
-import { coveredIn, type PlanCell } from "./plan-cell.ts";
+import { coveredIn, type ReadOnlySandbox } from "./read-only-sandbox.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
 import { isFolder } from "./walk-starts.ts";
+import { readXargsNames, type XargsNames } from "./xargs-names.ts";
 
 export type PipeContext = {
   readonly home: string;
   readonly signal: AbortSignal;
   readonly output: PlanOutput;
   readonly timeZone?: string;
-  readonly cell?: PlanCell;
+  readonly readOnlySandbox?: ReadOnlySandbox;
   /** What git must not show (CommandPlan.hiddenFiles). */
   readonly withheld?: readonly string[];
   readonly judge: PathJudge;
   readonly running: RunningPipes;
-  /** What was found to cover in the cell, for the pipes of one plan. */
+  /** The files to cover in the read-only sandbox, shared by the pipes of one plan. */
   readonly covered: Map<string, readonly string[]>;
 };
 
-/** The pipes that run at one time, which share the memory of the machine. */
+/** Counts the pipes that run at the same time, because they share the machine's memory. */
 export class RunningPipes {
   #count = 0;
 
-  /** `beside`: how many there are already. */
-  enter(): Disposable & { readonly beside: number } {
-    const beside = this.#count;
+  /** `others`: how many pipes were already running. */
+  enter(): Disposable & { readonly others: number } {
+    const others = this.#count;
     this.#count += 1;
     return {
-      beside,
+      others,
       [Symbol.dispose]: () => {
         this.#count -= 1;
       },
@@ -60,61 +61,61 @@ export class RunningPipes {
 export type PipeRun = PipeContext & {
   readonly cwd: string;
   readonly exitCode: number;
-  /** What the xargs at the start of the pipe is about to be given. */
-  readonly fed?: readonly string[];
+  /** The names that the xargs at the start of the pipe will read. */
+  readonly xargsNames?: readonly string[];
 };
 
 export type PipeEnd = { readonly exitCode: number; readonly refused?: string };
 
-/** Runs the pipe up to each xargs first, checks the names that came out, and continues with them. */
-export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, names?: string): Promise<PipeEnd> => {
+/** Runs the pipe up to each xargs first, checks the names that it printed, and continues with them. */
+export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
   const at = commands.findIndex(({ program }, index) => program === "xargs" && index > 0);
-  if (at < 0) return runRendered(commands, run, names);
+  if (at < 0) return runRendered(commands, run, input);
   const output = new PlanOutput(MOST_NAMES_BYTES);
-  const listed = await runRendered(commands.slice(0, at), { ...run, output }, names);
+  const listed = await runRendered(commands.slice(0, at), { ...run, output }, input);
   const { stdout, stderr, truncated } = output.texts();
   if (stderr !== "") run.output.error(stderr);
   const early =
     listed.refused ?? (truncated ? `xargs: more than ${MOST_NAMES_BYTES} bytes of names; list fewer` : undefined);
   if (early !== undefined) return refuse(early, run);
-  const [feeding, ...after] = commands.slice(at) as [PlanCommand, ...PlanCommand[]];
-  // Who only prints words may get any, and xargs may read them itself.
-  if (PRINTS_WORDS.includes(innerOf(feeding))) return runPipe([feeding, ...after], { ...run, fed: [] }, stdout);
-  const given = fedNames(feeding.args, stdout);
+  const [xargs, ...after] = commands.slice(at) as [PlanCommand, ...PlanCommand[]];
+  // A program that only prints its words may get any, and xargs may read them itself.
+  if (PRINTS_WORDS.includes(innerOf(xargs))) return runPipe([xargs, ...after], { ...run, xargsNames: [] }, stdout);
+  const given = readXargsNames(xargs.args, stdout);
   if ("problem" in given) return refuse(given.problem, run);
-  if (given.names.length > MOST_FED) return refuse(`xargs: more than ${MOST_FED} names; list fewer`, run);
-  const fed = await withoutRuled(given, run);
-  const { files, problem } = await lookAtFed(fed, run);
+  if (given.names.length > MAX_XARGS_NAMES) return refuse(`xargs: more than ${MAX_XARGS_NAMES} names; list fewer`, run);
+  const allowed = await withoutRuled(given, run);
+  const { files, problem } = await checkNames(allowed, run);
   if (run.signal.aborted) return { exitCode: 124 };
   if (problem !== undefined) return refuse(problem, run);
-  // Names as they were looked at, each with a zero after it: nobody reads them in another way.
-  const args = [...fed.options, ...fed.inner];
-  const input = fed.names.map((name) => `${name}\0`).join("");
-  const end = await runPipe([{ ...feeding, args }, ...after], { ...run, fed: files }, input);
-  if (fed.complaint === undefined) return end;
-  run.output.error(`${fed.complaint}\n`);
+  // The names exactly as they were checked, each followed by a zero, so that no program can split them differently.
+  const args = [...allowed.options, ...allowed.inner];
+  const checked = allowed.names.map((name) => `${name}\0`).join("");
+  const end = await runPipe([{ ...xargs, args }, ...after], { ...run, xargsNames: files }, checked);
+  if (allowed.complaint === undefined) return end;
+  run.output.error(`${allowed.complaint}\n`);
   return after.length === 0 && end.exitCode === 0 ? { ...end, exitCode: 1 } : end;
 };
 
 /** Drops files that rules name, as a search does. */
-const withoutRuled = async (fed: FedNames, { cwd, judge, signal }: PipeRun): Promise<FedNames> => {
-  const [program, ...words] = fed.inner;
+const withoutRuled = async (names: XargsNames, { cwd, judge, signal }: PipeRun): Promise<XargsNames> => {
+  const [program, ...words] = names.inner;
   const { rules } = judge;
-  if (rules.isEmpty || LISTS_NAMES.includes(program?.text ?? "echo")) return fed;
+  if (rules.isEmpty || LISTS_NAMES.includes(program?.text ?? "echo")) return names;
   const places =
-    fed.place === undefined
+    names.place === undefined
       ? undefined
-      : words.filter(({ text, searchText: sought }) => !sought && text.includes(fed.place ?? ""));
+      : words.filter(({ text, searchText: sought }) => !sought && text.includes(names.place ?? ""));
   const isRuled = (name: string): boolean =>
-    (places?.map(({ text }) => text.replaceAll(fed.place ?? "", () => name)) ?? [name]).some((file) => {
+    (places?.map(({ text }) => text.replaceAll(names.place ?? "", () => name)) ?? [name]).some((file) => {
       const path = resolveName(cwd, file);
       return rules.problem(realPath(path)) !== undefined || rules.problem(resolve(path)) !== undefined;
     });
-  return { ...fed, names: await filterInTurns(fed.names, (name) => name === "" || !isRuled(name), signal) };
+  return { ...names, names: await filterInTurns(names.names, (name) => name === "" || !isRuled(name), signal) };
 };
 
 const MOST_NAMES_BYTES = 4_000_000;
-const MOST_FED = 100_000;
+const MAX_XARGS_NAMES = 100_000;
 
 const refuse = (problem: string, { output }: PipeRun): PipeEnd => {
   output.error(`${problem}\n`);
@@ -123,34 +124,37 @@ const refuse = (problem: string, { output }: PipeRun): PipeEnd => {
 
 const innerOf = ({ args }: PlanCommand): string => args[innerProgramIndex(args)]?.text ?? "echo";
 
-const MOST_PUT = 100_000;
+const MAX_REPLACEMENTS = 100_000;
 
-/** Words that some programs take for something other than a file. */
-const TAKEN_OTHERWISE: Readonly<Record<string, RegExp>> = {
+/** Words that some programs do not treat as file names. */
+const NOT_FILE_NAMES: Readonly<Record<string, RegExp>> = {
   ...Object.fromEntries(["awk", "gawk", "mawk"].map((name) => [name, /^[A-Za-z_]\w*=|^\/inet/])),
   tail: /^\+\d*[bcl]?f?$/,
 };
 
-type Fed = {
-  /** The words that are files or folders, as the inner program gets them. */
+type CheckedNames = {
+  /** The file and folder names, as the inner program gets them. */
   readonly files: readonly string[];
   readonly problem?: string;
 };
 
-const lookAtFed = async ({ names, inner: [program, ...words], place }: FedNames, run: PipeRun): Promise<Fed> => {
+const checkNames = async (
+  { names, inner: [program, ...words], place }: XargsNames,
+  run: PipeRun,
+): Promise<CheckedNames> => {
   const inner = program?.text ?? "echo";
   const each = [...new Set(names)].filter((name) => name !== "");
-  // A name may be put inside another word (`-I{} cat dir/{}`), or be what is looked for (`-I{} grep {} src`).
+  // A name may become part of another word (`-I{} cat dir/{}`) or a search text (`-I{} grep {} src`).
   const places = place === undefined ? [] : words.filter(({ text }) => text.includes(place));
-  if (each.length * places.length > MOST_PUT)
+  if (each.length * places.length > MAX_REPLACEMENTS)
     return { files: [], problem: "xargs: too many names for so many places; list fewer" };
   const put = (isSought: boolean): readonly string[] =>
     places
       .filter(({ searchText: sought }) => (sought === true) === isSought)
       .flatMap(({ text }) => each.map((name) => text.replaceAll(place ?? "", () => name)));
   const [files, looked] = [place === undefined ? each : put(false), put(true)];
-  // A name that begins with a dash would be an option to the program that gets it.
-  const odd = [...files, ...looked].find((word) => word.startsWith("-") || TAKEN_OTHERWISE[inner]?.test(word));
+  // The inner program would take a name that begins with a dash as an option.
+  const odd = [...files, ...looked].find((word) => word.startsWith("-") || NOT_FILE_NAMES[inner]?.test(word));
   if (odd !== undefined)
     return { files, problem: `${inner} would mistake ${odd} for an option; list names with ./ before them` };
   const huge = looked.map((word) => repetitionProblem(inner, word)).find((problem) => problem !== undefined);
@@ -166,36 +170,36 @@ const lookAtFed = async ({ names, inner: [program, ...words], place }: FedNames,
 const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
   using views = new GitViews({ withheld: run.withheld ?? [], below: run.judge.rules.below }, run.signal);
   using running = run.running.enter();
-  const rendered = await renderPipe(commands, { ...run, views, beside: running.beside });
+  const rendered = await renderPipe(commands, { ...run, views, otherPipes: running.others });
   if (run.signal.aborted) return { exitCode: 124 };
   if ("problem" in rendered) return refuse(rendered.problem, run);
-  const inCell = !tellsOfTheSystem(commands, run.cwd);
+  const isSandboxed = !tellsOfTheSystem(commands, run.cwd);
   const isGit = commands.some(({ program }) => program === "git");
   const attributes = views.attributes();
   if ("problem" in attributes) return refuse(attributes.problem, run);
-  const child = start(rendered, run, { inCell, piped: input !== undefined, isGit, attributes: attributes.path });
+  const child = start(rendered, run, { isSandboxed, piped: input !== undefined, isGit, attributes: attributes.path });
   if ("problem" in child) return refuse(child.problem, run);
   child.stdin?.on("error", () => {}); // a reader may stop before the last name
   child.stdin?.end(input);
   return { exitCode: await ended(child, run) };
 };
 
-/** They tell of processes, mounts and owners, which a cell with a life of its own would tell wrongly. None of them
- *  prints what a file holds. */
+/** They report processes, mounts and owners, which would be wrong inside a sandbox with its own. None of them prints
+ *  the contents of a file. */
 const ABOUT_THE_SYSTEM: readonly string[] = [
   ...["ps", "pgrep", "pidof", "pstree", "free", "uptime", "w", "who", "last", "vmstat", "df", "lsblk", "mount"],
   ...["findmnt", "ls", "dir", "stat", "id", "groups", "hostname", "lsof", "ss", "top", "namei", "getfacl"],
 ];
 
-/** Programs that pass on what they are given on standard input, as long as no file is named. */
+/** Programs that filter their standard input if no file is named. */
 const FILTERS: readonly string[] = [
   ...["head", "tail", "sort", "uniq", "wc", "cut", "tr", "awk", "sed", "grep", "egrep", "column", "nl", "tac"],
 ];
 
 /** Whether a part of this plan could run outside the read-only sandbox, whatever files exist. */
-export const leavesCell = (steps: readonly PlanStep[]): boolean =>
+export const mayRunOutsideSandbox = (steps: readonly PlanStep[]): boolean =>
   steps.some(({ run }) => {
-    if (run.kind === "group") return leavesCell(run.steps);
+    if (run.kind === "group") return mayRunOutsideSandbox(run.steps);
     return run.kind === "pipe" && run.commands.slice(0, 1).some(({ program }) => ABOUT_THE_SYSTEM.includes(program));
   });
 
@@ -211,42 +215,44 @@ const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolea
     );
   });
 
-type Way = {
-  readonly inCell: boolean;
+type StartOptions = {
+  readonly isSandboxed: boolean;
   readonly piped: boolean;
   readonly isGit: boolean;
   /** For git outside of a repository: the files that it must not show. */
   readonly attributes: string | undefined;
 };
 
-/** The first descriptor beside the three that every program has. */
-const BESIDE = 3;
+/** The first descriptor after the three that every program has. */
+const FIRST_EXTRA_DESCRIPTOR = 3;
 
 const start = (
   { script, words }: Rendered,
   run: PipeRun,
-  { inCell, piped, isGit, attributes }: Way,
+  { isSandboxed, piped, isGit, attributes }: StartOptions,
 ): ChildProcess | Problem => {
   const shell = ["/bin/bash", "--noprofile", "--norc", "-c", script, "bash", ...words];
-  const cell = inCell ? run.cell : undefined;
+  const sandbox = isSandboxed ? run.readOnlySandbox : undefined;
   const opened: number[] = [];
   try {
-    // git compares the files that it knows with those that are there, so all of them have to be.
+    // git compares the files in its index with those on disk, so none of them may be covered.
     const folders = isGit ? [] : [run.cwd, ...foldersIn(words, run.cwd)];
-    const argv = cell ? cell.enter(shell, run.cwd, { folders, empty: BESIDE, known: run.covered }) : shell;
-    if (cell) opened.push(openSync("/dev/null", "r"));
+    const argv = sandbox
+      ? sandbox.enter(shell, run.cwd, { folders, empty: FIRST_EXTRA_DESCRIPTOR, known: run.covered })
+      : shell;
+    if (sandbox) opened.push(openSync("/dev/null", "r"));
     const [program = "", ...args] = argv;
     const [nothing = 0] = opened;
-    const beside = cell ? coveredIn(argv).map(() => nothing) : [];
-    const scratch = cell ? { TMPDIR: cell.scratch } : {};
+    const others = sandbox ? coveredIn(argv).map(() => nothing) : [];
+    const scratch = sandbox ? { TMPDIR: sandbox.scratch } : {};
     return spawn(program, args, {
       cwd: run.cwd,
       env: { ...cleanEnvironment(run.timeZone, attributes), PATH: searchPath(words), PWD: run.cwd, ...scratch },
-      stdio: [piped ? "pipe" : "ignore", "pipe", "pipe", ...beside],
+      stdio: [piped ? "pipe" : "ignore", "pipe", "pipe", ...others],
       detached: true,
     });
   } catch (error) {
-    // More words than the system passes on, or no place for a temporary file.
+    // The command line is too long, or there is no room for a temporary file.
     return { problem: `could not be started: ${error instanceof Error ? error.message : String(error)}` };
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
@@ -261,7 +267,7 @@ const foldersIn = (words: readonly string[], cwd: string): readonly string[] =>
     .filter(isFolder)
     .slice(0, MOST_FOLDERS);
 
-/** How long what was printed last may take to arrive. */
+/** How long the last output may take to arrive. */
 const PATIENCE_MS = 500;
 
 const ended = (child: ChildProcess, { signal, output }: PipeRun): Promise<number> =>
@@ -274,7 +280,8 @@ const ended = (child: ChildProcess, { signal, output }: PipeRun): Promise<number
       output.error(`${error.message}\n`);
       done(127);
     });
-    // Whoever still holds the pipe after the shell has gone must not keep the plan open, whatever group it is in.
+    // A process that still has the pipe open after the shell has ended must not keep the plan running, whatever its
+    // process group.
     let patience: NodeJS.Timeout | undefined;
     child.once("exit", () => {
       end();
@@ -300,8 +307,8 @@ const endGroup = (pid: number | undefined): void => {
   }
 };
 
-/** What a plan has printed, up to a limit a stream.
- *  Invariant: never more than the limit is held, and what was cut is said.
+/** What a plan has printed, up to a limit per stream.
+ *  Invariant: never more than the limit is kept, and truncation is reported.
  *  Elsewhere: who prints (run-pipe.ts). */
 
 export type Printed = { readonly stdout: string; readonly stderr: string; readonly truncated: boolean };
@@ -316,7 +323,7 @@ export class PlanOutput {
     this.#room = { out: limit, err: limit };
   }
 
-  /** False when there is no room for more. */
+  /** False if there is no room for more. */
   out(chunk: Buffer): boolean {
     return this.#keep(chunk, "out");
   }

@@ -1,7 +1,8 @@
 /** Runs a read-only plan: executes the parsed commands, never the original text.
- *  Invariant: every word reaches a program as it is in the plan. Programs come from system folders, with a clean environment and without
- *  standard input. The whole process group ends with the plan, and its output is limited.
- *  Elsewhere: making plans (../bash), one pipe of a plan (run-pipe.ts), commands that needed approval (a real bash, with the tools). */
+ *  Invariant: every word reaches a program as it is in the plan. Programs come from system folders, with a clean
+ *  environment and without standard input. The whole process group ends with the plan, and its output is limited.
+ *  Elsewhere: making plans (../bash), one pipe of a plan (run-pipe.ts), commands that needed approval (a real bash,
+ *  with the tools). */
 
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
@@ -9,10 +10,10 @@ import { resolve } from "node:path";
 import { pathJudge, realPath, resolveName } from "../files/index.ts";
 import { ReadBudget, viewProblem } from "../git/index.ts";
 import type { CommandPlan, PlanStep } from "../rules/index.ts";
-import type { PlanCell } from "./plan-cell.ts";
+import { findBlockingFile } from "./blocking-files.ts";
+import type { ReadOnlySandbox } from "./read-only-sandbox.ts";
 import { atHome } from "./render-pipe.ts";
 import { type PipeContext, PlanOutput, RunningPipes, runPipe } from "./run-pipe.ts";
-import { waitingFile } from "./waiting-files.ts";
 
 export type PlanLimits = {
   readonly timeoutMs?: number; // default: 60,000
@@ -25,7 +26,7 @@ export type PlanRun = PlanLimits & {
   readonly timeZone?: string;
   readonly signal?: AbortSignal;
   /** Default: no sandbox; only the plan's own checks apply. */
-  readonly cell?: PlanCell;
+  readonly readOnlySandbox?: ReadOnlySandbox;
 };
 
 export type PlanResult = {
@@ -57,7 +58,7 @@ export const planHazard = (
     // These checks are synchronous and block the event loop, so their number is capped.
     if (checked.size > MAX_REPOSITORIES) return `git would run in more than ${MAX_REPOSITORIES} folders`;
     if (!isFolder(place)) continue; // git reports this itself
-    const waiting = waitingFile(place);
+    const waiting = findBlockingFile(place);
     if (waiting !== undefined) return `${waiting} is not a regular file, and git would block on it`;
     const problem = viewProblem(place, budget);
     if (problem !== undefined) return problem;
@@ -81,7 +82,7 @@ export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResu
   const limit = AbortSignal.timeout(timeoutMs);
   const signal = run.signal ? AbortSignal.any([limit, run.signal]) : limit;
   const output = new PlanOutput(run.maxOutputBytes ?? 1_000_000);
-  const { timeZone, cell } = run;
+  const { timeZone, readOnlySandbox } = run;
   const last = await runSteps(
     plan.steps,
     { cwd: run.cwd, exitCode: 0 },
@@ -89,7 +90,7 @@ export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResu
       ...{ home, signal, output, running: RUNNING, covered: new Map() },
       judge: pathJudge({ cwd: run.cwd, home, ...(plan.rules === undefined ? {} : { rules: plan.rules }) }),
       ...(timeZone === undefined ? {} : { timeZone }),
-      ...(cell === undefined ? {} : { cell }),
+      ...(readOnlySandbox === undefined ? {} : { readOnlySandbox }),
       ...(plan.hiddenFiles === undefined ? {} : { withheld: plan.hiddenFiles }),
     },
   );

@@ -1,6 +1,6 @@
 /** The second layer under approved commands: does this system have it, and how does a command run in it?
- *  Invariant: a required sandbox that is unavailable refuses; an available one is tried before it is promised. What it leaves in the
- *  workspace is removed when its last command has ended.
+ *  Invariant: a required sandbox that is unavailable refuses; an available one is tested before it is relied on. What
+ *  it leaves in the workspace is removed when its last command has ended.
  *  Elsewhere: the arguments for bubblewrap (sandbox-argv.ts), which names are protected (../paths). */
 
 import { execFile } from "node:child_process";
@@ -17,27 +17,28 @@ export type SandboxProbe = { readonly ok: true; readonly program: string } | Ref
 
 export type SandboxOptions = Omit<SandboxMounts, "program" | "readOnly" | "missing" | "cwd"> & {
   readonly mode: SandboxMode;
-  /** The user's home folder: a workspace that is it has more to protect. */
+  /** The user's home folder. If it is the workspace, more names are protected. */
   readonly home?: string;
-  /** Default: bubblewrap is looked for and tried. */
+  /** Default: searches for bubblewrap and tests it. */
   readonly probe?: SandboxProbe;
 };
 
 export type OpenedSandbox =
   | { readonly kind: "on"; readonly sandbox: Sandbox }
   | { readonly kind: "off"; readonly reason: string }
-  /** Required, and not to be had: commands must not run. */
+  /** Required but unavailable: commands must not run. */
   | { readonly kind: "refused"; readonly reason: string };
 
 /** A command in the sandbox; disposed of when it has ended. */
 export type Entered = AsyncDisposable & { readonly ok: true; readonly argv: readonly string[] };
 
-/** What bubblewrap makes on the disk to mount nothing over: an empty file that nobody may write. */
+/** The mount point that bubblewrap creates on the disk for a missing name: an empty file that nobody may write. */
 const isPlaceholder = (facts: { readonly kind: string; readonly size: number; readonly mode: number }): boolean =>
   facts.kind === "file" && facts.size === 0 && (facts.mode & 0o777) === 0o444;
 
-/** What bubblewrap leaves on the disk for names that stay missing. Taking one away takes the mount over it away in every
- *  running command, whoever runs it: it goes with the last command of this process that needs it. */
+/** The mount points that bubblewrap leaves on the disk for names that stay missing. Removing one removes its mount
+ *  from every running command of every process, so it is removed with the last command of this process that needs
+ *  it. */
 class Placeholders {
   readonly #uses = new Map<string, { count: number; removing: Promise<void> | undefined }>();
 
@@ -67,15 +68,15 @@ const removePlaceholder = async (path: string, root: Root): Promise<void> => {
   if (looked.ok && looked.facts !== undefined && isPlaceholder(looked.facts)) await root.remove(path);
 };
 
-/** The disk is one for all sandboxes of the process. */
+/** Shared by all sandboxes of the process, because they share the disk. */
 const PLACEHOLDERS = new Placeholders();
 
-/** A folder that commands may write in, but for protected names. */
+/** A folder that commands may write in, except for protected names. */
 export type WritableRoot = { readonly root: Root; readonly whenMissing: readonly string[] };
 
 type Closed = { readonly ok: true; readonly readOnly: readonly string[]; readonly missing: readonly string[] };
 
-/** Names are looked at each time, since a command may have made some. */
+/** Names are checked for each command, because an earlier command may have created some. */
 const closedIn = async ({ root, whenMissing }: WritableRoot): Promise<Closed | Refused> => {
   const readOnly: string[] = [];
   const missing: string[] = [];
@@ -93,7 +94,8 @@ const closedIn = async ({ root, whenMissing }: WritableRoot): Promise<Closed | R
     else if (PLACEHOLDERS.isTaken(path)) missing.push(path);
     else doubtful.push(path);
   }
-  // bubblewrap makes all of them: after a crash none is missing. One among missing ones is a file of the user's.
+  // bubblewrap creates all of them, so after a crash none is missing. If some are missing, an existing one is the
+  // user's file.
   const isLeft = missing.every((path) => PLACEHOLDERS.isTaken(path)) && doubtful.length > 1;
   return isLeft
     ? { ok: true, readOnly, missing: [...missing, ...doubtful] }
@@ -104,7 +106,7 @@ export class Sandbox implements AsyncDisposable {
   readonly #roots: readonly WritableRoot[];
   readonly #mounts: SandboxMounts;
 
-  /** Use `openSandbox`. `roots`: of the workspace, and of all else that is writable. */
+  /** Use `openSandbox`. `roots`: the workspace and everything else that is writable. */
   constructor(roots: readonly WritableRoot[], mounts: SandboxMounts) {
     this.#roots = roots;
     this.#mounts = mounts;
@@ -134,7 +136,8 @@ export class Sandbox implements AsyncDisposable {
   }
 }
 
-/** Shell built-ins only: is the workspace writable, all else not, protected names closed, no network, no capability? */
+/** Uses only shell built-ins: is the workspace writable and nothing else, are protected names closed, are network and
+ *  capabilities gone? */
 const PROBE = `
 : > inside || { echo "the workspace is not writable inside"; exit 3; }
 [ -w / ] && { echo "the system is writable inside"; exit 4; }
@@ -154,13 +157,13 @@ const tryIt = (argv: readonly string[]): Promise<string | undefined> => {
   return new Promise((done) => {
     execFile(program, parameters, { timeout: PROBE_TIMEOUT_MS, env: {} }, (error, stdout, stderr) => {
       if (error === null) return done(undefined);
-      const said = `${stdout}${stderr}`.trim().split("\n")[0] ?? "";
-      done(said !== "" ? said : error.killed ? "it did not answer in time" : error.message.split("\n")[0]);
+      const output = `${stdout}${stderr}`.trim().split("\n")[0] ?? "";
+      done(output !== "" ? output : error.killed ? "it did not answer in time" : error.message.split("\n")[0]);
     });
   });
 };
 
-/** Looks for bubblewrap among the system's programs and really runs a command in it. */
+/** Searches for bubblewrap among the system's programs, and runs a real command in it. */
 export const probeSandbox = async (): Promise<SandboxProbe> => {
   if (process.platform !== "linux")
     return { ok: false, reason: `bubblewrap is for Linux; this is ${process.platform}` };
@@ -197,7 +200,7 @@ export const openSandbox = async (options: SandboxOptions): Promise<OpenedSandbo
       const root = await openRoot(path, { protect: false }).catch((error: unknown) => {
         if (path === workspace || !(error instanceof RootError)) throw error;
       });
-      if (root === undefined) continue; // a folder that is not there cannot be written in
+      if (root === undefined) continue; // a missing folder cannot be written to
       const isHome = homeRoot?.path === root.path;
       roots.push({ root, whenMissing: isHome ? protectedWhenMissingAtHome : protectedWhenMissing });
     }

@@ -1,7 +1,8 @@
 /** Which files below some folders may contain secrets?
- *  Invariant: bounded, nearest first. Links are not entered, but their targets are judged. What was not searched is reported, so that
- *  nobody takes it for harmless.
- *  Elsewhere: the names (../paths), excluding them from a walk (walk-limits.ts), covering them in the read-only sandbox (plan-cell.ts). */
+ *  Invariant: bounded, nearest first. Links are not entered, but their targets are judged. What was not searched is
+ *  reported, so that nobody takes it for harmless.
+ *  Elsewhere: the names (../paths), excluding them from a walk (walk-limits.ts), covering them in the read-only
+ *  sandbox (read-only-sandbox.ts). */
 
 import { type Dirent, realpathSync } from "node:fs";
 import { listFolder } from "../files/index.ts";
@@ -11,15 +12,15 @@ export type FoundSecret = {
   /** Absolute. */
   readonly path: string;
   readonly kind: "file" | "folder" | "link";
-  /** Where a link leads: that is what may contain secrets. */
+  /** The target of a link: the file that may contain secrets. */
   readonly target?: string;
-  /** No key, but named by a rule. */
+  /** It contains no secrets, but a rule names it. */
   readonly byRule?: true;
 };
 
 export type SecretWalk = { readonly found: readonly FoundSecret[]; readonly isWhole: boolean };
 
-/** What is kept back beside keys: settings in a home folder, and what rules name. */
+/** What is excluded in addition to secrets: settings in a home folder, and what rules name. */
 export type KeptBack = {
   readonly isKey: (path: string) => boolean;
   readonly inside: (folder: string) => ((path: string) => boolean) | undefined;
@@ -28,24 +29,24 @@ export type KeptBack = {
 export type WalkBounds = {
   readonly maxNames?: number; // default: 20,000
   readonly maxDepth?: number; // default: any
-  readonly keptBack?: KeptBack; // default: keys alone
+  readonly keptBack?: KeptBack; // default: secrets only
 };
 
 const MAX_NAMES = 20_000;
-/** A link of such a name to a file that holds none. */
+/** A link with a secret-looking name whose target contains no secrets. */
 const SHOWS_WHICH = /[._-](?:example|sample|template|dist|defaults?)$/i;
-/** Nothing in these has a name of its own. */
+/** Folders whose files have generated names. */
 const NAMELESS = /\/\.git\/(?:objects|refs|logs|lfs)$/;
-/** No files of anybody's. */
+/** Folders without files of a user. */
 const OF_THE_SYSTEM: readonly string[] = ["/proc", "/sys", "/dev"];
-/** Large, and hardly ever with keys: looked at last. */
+/** Large, and rarely with secrets, so they are searched last. */
 const LAST: readonly string[] = ["node_modules", ".venv", "venv", "target", "vendor", ".cache", "dist", "build"];
 
 const entriesOf = (folder: string, most: number): readonly Dirent[] => {
   try {
     return listFolder(folder, most);
   } catch {
-    return []; // a program that cannot list it cannot walk it either
+    return []; // if we cannot list it, a program cannot walk it either
   }
 };
 
@@ -92,10 +93,10 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
 
 type Towards = (folder: string) => ((path: string) => "under" | "towards" | undefined) | undefined;
 
-/** What rules name by its place: looked for only on the way there, so that it is found in trees of any size. */
+/** Finds what rules name by path. It searches only along those paths, so it works in trees of any size. */
 export const findPlaced = (folders: readonly string[], towards: Towards): SecretWalk => {
   const found: FoundSecret[] = [];
-  const queue = new Set(folders); // what is added while it is gone through comes last
+  const queue = new Set(folders); // folders that are added during the loop are visited last
   let names = 0;
   for (const folder of queue) {
     const leads = towards(folder);

@@ -1,6 +1,7 @@
 /** The contents of a tree as data: every name with its kind, permissions, owner, times and, within limits, its bytes.
- *  Invariant: links are recorded and never followed; names are bytes. The walk holds folders, so a swap in the meantime cannot lead it
- *  elsewhere. A second record sees everything the first one saw, whatever was added or closed to us since.
+ *  Invariant: links are recorded and never followed; names are bytes. The walk holds folders, so a swap in the
+ *  meantime cannot lead it elsewhere. A second record sees everything the first one saw, whatever was added or closed
+ *  to us since.
  *  Elsewhere: comparing two records (audit.ts), restoring (revert.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
@@ -12,32 +13,32 @@ export type Recorded = {
   readonly names: readonly Buffer[];
   readonly kind: Kind;
   readonly stats: BigIntStats;
-  /** The bytes of a file or the text of a link; undefined where the bound was passed. */
+  /** The bytes of a file or the text of a link; undefined if the limit was exceeded. */
   readonly content: Buffer | undefined;
-  /** A folder that may be written in: where it stands is recorded, what is in it is not. */
+  /** A folder that may be written in: its name is recorded, its contents are not. */
   readonly isAllowed?: true;
 };
 
-/** By the names joined as bytes: parents stand before what is in them. */
+/** By path, as bytes. A folder comes before its contents. */
 export type TreeRecord = ReadonlyMap<string, Recorded>;
 
-/** A tree that is held, with what stood in it. */
+/** An open tree, with its recorded contents. */
 export type RecordedTree = { readonly folder: Folder; readonly stats: BigIntStats; readonly record: TreeRecord };
 
 export type RecordBounds = {
   readonly maxFiles: number;
-  /** Bytes kept in all; 0: none, only what the kernel says about each name. */
+  /** How many bytes to keep in total. 0: no contents, only what the kernel reports about each name. */
   readonly maxBytes: number;
-  /** Folders that are not entered, known by what they are and not by their name. */
+  /** Folders that are not entered, identified by inode and not by name. */
   readonly except: readonly BigIntStats[];
-  /** Names, joined as bytes, that are passed over. */
-  readonly leaveOut?: (key: string) => boolean;
-  /** An earlier record of the same tree. Its names are recorded beyond the bound too, and a folder of ours whose rights
-   *  were taken away since is opened while we look into it. */
+  /** Paths, as bytes, that are skipped. */
+  readonly exclude?: (key: string) => boolean;
+  /** An earlier record of the same tree. Its names are recorded even beyond the limit, and if we have lost access to
+   *  one of our folders since then, it is opened while we read it. */
   readonly before?: TreeRecord;
 };
 
-/** The bound of names is passed: what was not seen cannot be vouched for. */
+/** The limit on names was exceeded: nothing can be said about names that were not read. */
 export class TooManyFiles extends Error {
   override readonly name = "TooManyFiles";
 }
@@ -47,14 +48,14 @@ const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | 
 /** Files of one folder that are read at the same time. */
 const AT_ONCE = 16;
 
-/** What the owner needs to list a folder and look at the names in it. */
+/** The permissions that the owner needs to list a folder and read its entries. */
 const LOOK_IN = 0o500;
 
 export const rightsOf = ({ mode }: Pick<BigIntStats, "mode">): number => Number(mode) & 0o7777;
 
 export const isOurs = ({ uid }: Pick<BigIntStats, "uid">): boolean => Number(uid) === process.geteuid?.();
 
-/** A folder that its owner, who is us, cannot look into any more. */
+/** A folder that we own but can no longer read. */
 export const isClosedToUs = (stats: BigIntStats): boolean => isOurs(stats) && (rightsOf(stats) & LOOK_IN) !== LOOK_IN;
 
 /** Names that programs look for come first, so that no number of others can hide them. */
@@ -67,7 +68,7 @@ class Recording {
   readonly #bounds: RecordBounds;
   #bytesLeft: number;
   isWhole = true;
-  /** Why a second record does not hold everything that stands there now. */
+  /** Why a second record is incomplete. */
   incomplete: string | undefined;
 
   constructor(bounds: RecordBounds) {
@@ -76,9 +77,9 @@ class Recording {
   }
 
   async folder(folder: Folder, names: readonly Buffer[]): Promise<void> {
-    const { leaveOut } = this.#bounds;
+    const { exclude } = this.#bounds;
     const all = await readdir(folder.at("."), { encoding: "buffer" });
-    const within = leaveOut ? all.filter((name) => !leaveOut(keyOf([...names, name]))) : all;
+    const within = exclude ? all.filter((name) => !exclude(keyOf([...names, name]))) : all;
     const listed = [...within.filter(isHidden), ...within.filter((name) => !isHidden(name))];
     for (let at = 0; at < listed.length; at += AT_ONCE)
       await Promise.all(listed.slice(at, at + AT_ONCE).map((name) => this.#name(folder, [...names, name])));
@@ -92,7 +93,7 @@ class Recording {
     const [name, key] = [names.at(-1), keyOf(names)];
     if (name === undefined || this.#isBeyond(key)) return;
     const stats = await folder.look(name);
-    if (stats === undefined) return; // gone between listing and looking: then it is not there
+    if (stats === undefined) return; // deleted since it was listed, so it does not exist
     const kind = kindOf(stats);
     const isAllowed = this.#bounds.except.some((other) => isSame(other, stats));
     this.found.set(key, { names, kind, stats, content: undefined, ...(isAllowed ? { isAllowed } : {}) });
@@ -143,9 +144,9 @@ class Recording {
       await this.folder(entered, names);
     } catch (error) {
       if (!["EACCES", "ENOENT", "ENOTDIR", "ELOOP"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
-      this.isWhole = false; // nobody who is us can write into what we cannot enter, but we say what we did not see
+      this.isWhole = false; // no process of ours can write to a folder that we cannot enter, but the record is incomplete
     } finally {
-      if (opens) await folder.setRights(name, stats, rightsOf(stats)).catch(() => undefined); // gone meanwhile
+      if (opens) await folder.setRights(name, stats, rightsOf(stats)).catch(() => undefined); // deleted in the meantime
     }
   }
 
@@ -156,7 +157,7 @@ class Recording {
   }
 }
 
-/** `isWhole` is false where some bytes were not kept. Throws TooManyFiles for a first record; a second one is told to be
+/** `isWhole` is false if some bytes were not kept. Throws TooManyFiles for a first record; a second record is marked
  *  `incomplete` instead. */
 export const recordTree = async (
   folder: Folder,

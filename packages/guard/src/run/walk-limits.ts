@@ -1,34 +1,34 @@
 /** Makes a walk through file contents skip files that may contain secrets. Pure.
- *  Invariant: only exclusions are added, and they come last, where they override earlier words. If the walk was searched beforehand, exactly
- *  what was found is excluded; otherwise everything that a pattern can name.
+ *  Invariant: only exclusions are added, and they come last, where they override earlier words. If the walk was
+ *  searched beforehand, exactly what was found is excluded; otherwise everything that a pattern can name.
  *  Elsewhere: where a walk may start (../bash), literal names (render-pipe.ts), searching it (secret-walk.ts). */
 
 import { basename, relative } from "node:path";
 import { caseInsensitive, isSecret, secretPatterns } from "../paths/index.ts";
 import type { SecretWalk } from "./secret-walk.ts";
 
-/** Where a walk begins: as the program was told, and what that means. */
+/** Where a walk begins: the word that the program was given, and its real path. */
 export type WalkStart = { readonly word: string; readonly path: string };
 
-export type LeftOut = SecretWalk & {
+export type Exclusions = SecretWalk & {
   readonly starts: readonly WalkStart[];
-  /** The working directory, from which any of them may begin after all. */
+  /** The working directory, which any of them may still start from. */
   readonly here: WalkStart;
 };
 
 export const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
 
-/** What a pattern would take for a sign stands for itself. */
+/** Escapes characters that have a meaning in a pattern. */
 const literal = (name: string): string => name.replace(/[\\*?[\]{}!]/g, "\\$&");
 
-type Named = {
-  /** By its own name, or by that of the folder that makes it one. */
+type ExcludedName = {
+  /** Excluded by its own name, or by the name of the folder that makes it a secret. */
   readonly kind: "file" | "folder";
   readonly name: string;
 };
 
-/** The shortest name by which a walk can leave out what was found: its own where that says it all, else its folder's. */
-const namedFor = (path: string, isFolder: boolean, { path: start }: WalkStart): Named => {
+/** The shortest name by which a walk can exclude a file: its own name if that is enough, otherwise its folder's. */
+const excludedNameFor = (path: string, isFolder: boolean, { path: start }: WalkStart): ExcludedName => {
   const own = basename(path);
   const below = relative(start, path).split("/");
   if (isFolder || isSecret(own)) return { kind: isFolder ? "folder" : "file", name: own };
@@ -40,45 +40,45 @@ const namedFor = (path: string, isFolder: boolean, { path: start }: WalkStart): 
 export const isBelow = (path: string, { path: start }: WalkStart): boolean =>
   path.startsWith(start.endsWith("/") ? start : `${start}/`);
 
-const namesOf = ({ found, starts, here }: LeftOut): readonly Named[] => {
+const namesOf = ({ found, starts, here }: Exclusions): readonly ExcludedName[] => {
   const named = found
     .filter(({ kind }) => kind !== "link")
     .flatMap(({ path, kind }) =>
       [here, ...starts]
         .filter((start) => isBelow(path, start))
-        .map((start) => namedFor(path, kind === "folder", start)),
+        .map((start) => excludedNameFor(path, kind === "folder", start)),
     );
   return [...new Map(named.map((one) => [`${one.kind} ${one.name}`, one])).values()];
 };
 
-/** A folder's name where it is one name; what is deeper cannot be said to programs that know single names only. */
+/** Only folders that are a single name; some programs cannot exclude longer paths. */
 const SINGLE_FOLDERS = secretPatterns.folders.filter((name) => !name.includes("/"));
 
-/** Names that many harmless files have. */
+/** Names that many harmless files share. */
 const ORDINARY = /^\*?(?:config|settings|auth|profiles|gradle|keys)\b/;
 
 const PLACES: readonly string[] = [...secretPatterns.places, ...secretPatterns.ordinaryPlaces];
 
-/** What stands deeper, by the hidden folder that it is in, or else by its own name: too much is left out rather than too
- *  little. Only for trees that are too large to look through. */
-const DEEPER: readonly Named[] = [...secretPatterns.folders, ...PLACES]
+/** Deeper paths are excluded by the hidden folder that they are in, or otherwise by their own name. This excludes too
+ *  much rather than too little, and is used only for trees that are too large to search. */
+const DEEPER: readonly ExcludedName[] = [...secretPatterns.folders, ...PLACES]
   .filter((place) => place.includes("/"))
-  .map((place): Named => {
+  .map((place): ExcludedName => {
     const parts = place.split("/");
     const last = parts.at(-1) ?? place;
     const isFolder = secretPatterns.folders.includes(place);
     const hidden = parts.slice(0, -1).find((part) => part.startsWith("."));
     if (hidden && (isFolder || ORDINARY.test(last))) return { kind: "folder", name: hidden };
-    // Whatever is in a folder that ends in .git is left out with it.
+    // A folder that ends in .git is excluded with everything in it.
     if (parts[0]?.startsWith("*.git")) return { kind: "folder", name: parts[0] };
     return { kind: isFolder ? "folder" : "file", name: last };
   });
 
-const namedDeeper = (kind: Named["kind"]): readonly string[] => [
+const namedDeeper = (kind: ExcludedName["kind"]): readonly string[] => [
   ...new Set(DEEPER.filter((one) => one.kind === kind).map(({ name }) => name)),
 ];
 
-/** A name of a key folder may be a file's as well. */
+/** A secret folder's name may also be a file's name. */
 const FILES_IN_LARGE_TREES: readonly string[] = [
   ...new Set([...secretPatterns.files, ...namedDeeper("file"), ...SINGLE_FOLDERS, ...namedDeeper("folder")]),
 ];
@@ -87,8 +87,8 @@ const FOLDERS_IN_LARGE_TREES: readonly string[] = [...new Set([...SINGLE_FOLDERS
 /** grep compares a pattern with the whole of a name that it was given, `./folder/file`; find and rg with a path. */
 const inOneName = (pattern: string): string => pattern.replaceAll("[!", "[!/");
 
-/** What rules name, as the program comes to it from each folder that it begins in. */
-const shownPaths = ({ found, starts, here }: LeftOut): readonly { readonly kind: string; readonly path: string }[] =>
+/** What rules name, as paths from each folder that the program starts in. */
+const shownPaths = ({ found, starts, here }: Exclusions): readonly { readonly kind: string; readonly path: string }[] =>
   found
     .filter(({ byRule }) => byRule)
     .flatMap(({ path, kind }) =>
@@ -97,38 +97,43 @@ const shownPaths = ({ found, starts, here }: LeftOut): readonly { readonly kind:
         .map(({ word, path: start }) => ({ kind, path: `${word.replace(/\/+$/, "")}/${relative(start, path)}` })),
     );
 
-const grepOptions = (left: LeftOut): readonly string[] => [
-  ...namesOf(left).map(({ kind, name }) => `${kind === "file" ? "--exclude" : "--exclude-dir"}=${literal(name)}`),
-  ...(left.isWhole ? [] : FILES_IN_LARGE_TREES.map((name) => `--exclude=${inOneName(caseInsensitive(name))}`)),
-  ...(left.isWhole ? [] : FOLDERS_IN_LARGE_TREES.map((name) => `--exclude-dir=${inOneName(caseInsensitive(name))}`)),
+const grepOptions = (exclusions: Exclusions): readonly string[] => [
+  ...namesOf(exclusions).map(({ kind, name }) => `${kind === "file" ? "--exclude" : "--exclude-dir"}=${literal(name)}`),
+  ...(exclusions.isWhole ? [] : FILES_IN_LARGE_TREES.map((name) => `--exclude=${inOneName(caseInsensitive(name))}`)),
+  ...(exclusions.isWhole
+    ? []
+    : FOLDERS_IN_LARGE_TREES.map((name) => `--exclude-dir=${inOneName(caseInsensitive(name))}`)),
 ];
 
-/** rg takes white space off the end of a glob, so any bytes stand for it. */
+/** rg trims white space from the end of a glob, so it is replaced by a wildcard. */
 const untrimmed = (glob: string): string =>
   glob.replace(/(?<!\s)\s+$/, (blanks) => "?".repeat(Buffer.byteLength(blanks)));
 
-const withoutRuled = (left: LeftOut): LeftOut => ({ ...left, found: left.found.filter(({ byRule }) => !byRule) });
+const withoutRuled = (exclusions: Exclusions): Exclusions => ({
+  ...exclusions,
+  found: exclusions.found.filter(({ byRule }) => !byRule),
+});
 
-/** Are all folders that a walk begins in written so that a glob finds again what is below them? rg takes the working
- *  directory off an absolute path, whatever follows. */
-const isClean = ({ starts }: LeftOut): boolean =>
+/** Are all start folders written so that a glob still matches the paths below them? rg removes the working directory
+ *  from absolute paths in any case. */
+const isClean = ({ starts }: Exclusions): boolean =>
   starts.every(({ word, path }) =>
     word.startsWith("/") ? word.replace(/\/$/, "") === path : RELATIVE.test(word.replace(/^\.\/(?=.)|\/$/g, "")),
   );
 
-/** Steps back stand first, and no step is empty. */
+/** `..` only at the start, and no empty names. */
 const RELATIVE = /^(?:\.|\.\.(?:\/\.\.)*|(?:\.\.\/)*(?!\.{1,2}(?:\/|$))[^/]+(?:\/(?!\.{1,2}(?:\/|$))[^/]+)*)$/;
 
-/** Case does not count, and these outrank `--glob`: so do ours, being the last of their kind. */
-const rgOptions = (left: LeftOut): readonly string[] => [
-  "--no-ignore-messages", // they repeat lines of what is to be ignored, which may be a link to keys
-  ...namesOf(isClean(left) ? withoutRuled(left) : left).flatMap(({ kind, name }) => [
+/** These ignore case and take precedence over `--glob`. Ours come last, so they win. */
+const rgOptions = (exclusions: Exclusions): readonly string[] => [
+  "--no-ignore-messages", // these messages quote lines of ignore files, which may be links to secrets
+  ...namesOf(isClean(exclusions) ? withoutRuled(exclusions) : exclusions).flatMap(({ kind, name }) => [
     `--iglob=!${untrimmed(literal(name))}`,
-    // A folder that rg begins in is not left out by its own name.
+    // rg does not exclude a start folder by its own name.
     ...(kind === "folder" ? [`--iglob=!**/${literal(name)}/**`] : []),
   ]),
-  ...shownPaths(left).map(({ path }) => `--iglob=!/${untrimmed(literal(path.replace(/^\.\//, "")))}`),
-  ...(left.isWhole
+  ...shownPaths(exclusions).map(({ path }) => `--iglob=!/${untrimmed(literal(path.replace(/^\.\//, "")))}`),
+  ...(exclusions.isWhole
     ? []
     : [
         ...[...secretPatterns.files, ...secretPatterns.folders, ...PLACES],
@@ -136,16 +141,16 @@ const rgOptions = (left: LeftOut): readonly string[] => [
       ].map((name) => `--iglob=!**/${inOneName(name).replaceAll("#", "[#]")}`)),
 ];
 
-/** Both sides of a comparison; links are compared as links, since one could lead anywhere. */
-const diffOptions = (left: LeftOut): readonly string[] => [
+/** For both sides of a comparison. Links are compared as links, because one could lead anywhere. */
+const diffOptions = (exclusions: Exclusions): readonly string[] => [
   "--no-dereference",
-  ...namesOf(left).map(({ name }) => `--exclude=${literal(name)}`),
-  ...(left.isWhole
+  ...namesOf(exclusions).map(({ name }) => `--exclude=${literal(name)}`),
+  ...(exclusions.isWhole
     ? []
     : [...FILES_IN_LARGE_TREES, ...FOLDERS_IN_LARGE_TREES].map((name) => `--exclude=${caseInsensitive(name)}`)),
 ];
 
-const findTests = ({ found, starts, isWhole }: LeftOut): readonly string[] => [
+const findTests = ({ found, starts, isWhole }: Exclusions): readonly string[] => [
   ...found.flatMap(({ path, kind }) =>
     starts
       .filter((start) => isBelow(path, start))
@@ -163,38 +168,38 @@ const findTests = ({ found, starts, isWhole }: LeftOut): readonly string[] => [
         ...secretPatterns.folders
           .map(inOneName)
           .flatMap((name) => ["!", "-ipath", `*/${name}`, "!", "-ipath", `*/${name}/*`]),
-        // A star stands for any number of folders here.
+        // Here a star matches any number of folders.
         ...PLACES.flatMap((name) => ["!", "-ipath", `*/${inOneName(name).replace("/**/", "/")}`]),
       ]),
 ];
 
-const optionsFor = (program: string, left: LeftOut): readonly string[] => {
-  if (GREPS.includes(program)) return grepOptions(left);
-  if (program === "rg") return rgOptions(left);
-  return program === "diff" ? diffOptions(left) : [];
+const optionsFor = (program: string, exclusions: Exclusions): readonly string[] => {
+  if (GREPS.includes(program)) return grepOptions(exclusions);
+  if (program === "rg") return rgOptions(exclusions);
+  return program === "diff" ? diffOptions(exclusions) : [];
 };
 
-/** The words of a command that walks; the inner command's where another one runs it. */
-export const withoutKeys = (program: string, words: readonly string[], left: LeftOut): readonly string[] => {
-  if (program === "find") return findWithout(words, left);
+/** Adds the exclusions to the words of a command that walks, or to the inner command if another one runs it. */
+export const withoutKeys = (program: string, words: readonly string[], exclusions: Exclusions): readonly string[] => {
+  if (program === "find") return findWithout(words, exclusions);
   const at = program === "xargs" ? words.findIndex((word) => !word.startsWith("-")) : -1;
-  if (at >= 0) return [...words.slice(0, at + 1), ...withoutKeys(words[at] ?? "", words.slice(at + 1), left)];
-  const options = optionsFor(program, left);
+  if (at >= 0) return [...words.slice(0, at + 1), ...withoutKeys(words[at] ?? "", words.slice(at + 1), exclusions)];
+  const options = optionsFor(program, exclusions);
   const end = words.indexOf("--");
   return end < 0 ? [...words, ...options] : [...words.slice(0, end), ...options, ...words.slice(end)];
 };
 
-/** In brackets with the action: a `!` that stands before it must not turn round the first test instead. */
-const findWithout = (words: readonly string[], left: LeftOut): readonly string[] => {
+/** In parentheses together with the action: otherwise a `!` before the action would negate the first exclusion. */
+const findWithout = (words: readonly string[], exclusions: Exclusions): readonly string[] => {
   const first = words.indexOf("-exec");
   if (first < 0) return words;
   const end = words.findIndex((word, at) => at > first && (word === ";" || word === "+"));
   const last = end < 0 ? words.length : end;
-  const [program = "", ...inner] = words.slice(first + 1, last - 1); // the names that are found stand last
+  const [program = "", ...inner] = words.slice(first + 1, last - 1); // the found names come last
   return [
     ...words.slice(0, first),
-    ...["(", ...findTests(left), "-exec", program, ...withoutKeys(program, inner, left)],
+    ...["(", ...findTests(exclusions), "-exec", program, ...withoutKeys(program, inner, exclusions)],
     ...[...words.slice(last - 1, last + 1), ")"],
-    ...findWithout(words.slice(last + 1), left),
+    ...findWithout(words.slice(last + 1), exclusions),
   ];
 };

@@ -1,6 +1,6 @@
 /** Where does a command that is about to run start to walk, and which files there may contain secrets?
- *  Invariant: a program that reads folders by default counts as one that walks. The working directory is always searched, so that no word
- *  taken for a folder can replace it.
+ *  Invariant: a program that reads folders by default counts as one that walks. The working directory is always
+ *  searched, so that no word taken for a folder can replace it.
  *  Elsewhere: searching folders (secret-walk.ts), excluding names (walk-limits.ts). */
 
 import { lstatSync, statSync } from "node:fs";
@@ -8,21 +8,29 @@ import { basename, join, relative } from "node:path";
 import type { PathJudge } from "../files/index.ts";
 import { realPath, resolveName } from "../files/index.ts";
 import type { View } from "../git/index.ts";
-import { askGit, isDoubt, isGiven, linkedFolder, orDoubt, SHOWS_CHANGES, WITHOUT_HIDDEN } from "../git/index.ts";
+import {
+  askGit,
+  isApprovalNeeded,
+  isGiven,
+  linkedFolder,
+  orApprovalNeeded,
+  SHOWS_CHANGES,
+  WITHOUT_HIDDEN,
+} from "../git/index.ts";
 import { fitsPattern, isSecret, secretPatterns } from "../paths/index.ts";
 import { findStarts, type GitInvocation, type PlanCommand, walkOf } from "../rules/index.ts";
 import { findPlaced, findSecrets, type SecretWalk } from "./secret-walk.ts";
-import type { LeftOut, WalkStart } from "./walk-limits.ts";
+import type { Exclusions, WalkStart } from "./walk-limits.ts";
 
-/** More than that is left out by pattern. */
-const MOST_LEFT_OUT = 200;
+/** Above this number, files are excluded by pattern. */
+const MAX_EXCLUDED = 200;
 
-export const isFolder = (path: string): boolean => tells(() => statSync(path).isDirectory());
+export const isFolder = (path: string): boolean => orFalse(() => statSync(path).isDirectory());
 
-const isLink = (path: string): boolean => tells(() => lstatSync(path).isSymbolicLink());
+const isLink = (path: string): boolean => orFalse(() => lstatSync(path).isSymbolicLink());
 
-/** No, where the system cannot tell: then no program can read it either. */
-const tells = (look: () => boolean): boolean => {
+/** False if the system cannot tell: then no program can read it either. */
+const orFalse = (look: () => boolean): boolean => {
   try {
     return look();
   } catch {
@@ -30,26 +38,26 @@ const tells = (look: () => boolean): boolean => {
   }
 };
 
-type Walk = Pick<LeftOut, "starts" | "here">;
+type Walk = Pick<Exclusions, "starts" | "here">;
 
 type Command = Pick<PlanCommand, "program" | "args">;
 
-type Given = {
-  /** The words as they are handed over, patterns expanded. */
+type ProgramWords = {
+  /** The words that the program gets, with patterns expanded. */
   readonly names: readonly string[];
-  /** What an xargs hands over beside them. */
-  readonly fed: readonly string[];
+  /** The names that xargs adds to them. */
+  readonly xargsNames: readonly string[];
   readonly cwd: string;
 };
 
-export const walkAt = ({ program, args }: Command, { names, fed, cwd }: Given): Walk | undefined => {
+export const walkAt = ({ program, args }: Command, { names, xargsNames, cwd }: ProgramWords): Walk | undefined => {
   const foldersAmong = (words: readonly string[]): readonly string[] => {
     const end = words.indexOf("--"); // never a value
     const isName = (word: string, at: number): boolean => !word.startsWith("-") || (end >= 0 && at > end);
     return words.filter((word, at) => isName(word, at) && isFolder(resolveName(cwd, word)));
   };
   const walk = walkOf(program, args);
-  const folders = foldersAmong(program === "find" ? innerWords(names) : [...names, ...fed]);
+  const folders = foldersAmong(program === "find" ? innerWords(names) : [...names, ...xargsNames]);
   if (!walk && !(program === "diff" && folders.length > 0)) return undefined;
   const first = program === "find" ? findStarts(names.map((text) => ({ text }))).map(({ text }) => text) : [];
   const isHere = walk !== undefined && (walk.starts.length === 0 || program === "xargs");
@@ -68,13 +76,14 @@ const innerWords = (words: readonly string[]): readonly string[] => {
   });
 };
 
-/** What one pipe has learned about folders: looking takes long, and twenty searches in a pipe ask the same. */
-export type Known = {
+/** What one pipe has learned about folders, because searching takes long and twenty commands of a pipe may need the
+ *  same answer. */
+export type KnownFolders = {
   readonly judge: PathJudge;
   readonly walks: Map<string, SecretWalk>;
 };
 
-const walked = (folders: readonly string[], { walks, judge }: Pick<Known, "walks" | "judge">): SecretWalk => {
+const walked = (folders: readonly string[], { walks, judge }: Pick<KnownFolders, "walks" | "judge">): SecretWalk => {
   const key = folders.join("\0");
   const keptBack = { isKey: judge.isSecret, inside: judge.rules.inside };
   const result = walks.get(key) ?? findSecrets(folders, { keptBack });
@@ -82,35 +91,35 @@ const walked = (folders: readonly string[], { walks, judge }: Pick<Known, "walks
   return result;
 };
 
-/** What stands there that may contain secrets, or that a rule names. What rules name is left out one by one: no pattern is known
- *  to say the same. */
+/** The files there that may contain secrets or that a rule names. Files that rules name are excluded one by one,
+ *  because there is no pattern for them. */
 export const lookThrough = (
   walk: Walk,
-  known: Pick<Known, "walks" | "judge">,
-): LeftOut | { readonly problem: string } => {
+  known: Pick<KnownFolders, "walks" | "judge">,
+): Exclusions | { readonly problem: string } => {
   const folders = [...new Set([walk.here, ...walk.starts].map(({ path }) => path))].sort();
   const { rules } = known.judge;
   const { found, isWhole } = walked(folders, known);
   const starts = walk.starts.length === 0 ? [walk.here] : walk.starts;
   const placed = findPlaced(
     starts.map(({ path }) => path),
-    rules.towards,
+    rules.insideLiteral,
   );
   const ruled = [...new Map([...found.filter(({ byRule }) => byRule), ...placed.found].map((one) => [one.path, one]))];
   const isHidden = !placed.isWhole || (!isWhole && starts.some(({ path }) => rules.isAnywhere(path)));
-  if (isHidden || ruled.length > MOST_LEFT_OUT)
+  if (isHidden || ruled.length > MAX_EXCLUDED)
     return { problem: "rules name too many files below to exclude them; search a smaller folder" };
   const keys = found.filter(({ byRule }) => !byRule);
   const left = ruled.map(([, one]) => one);
-  if (keys.length <= MOST_LEFT_OUT) return { ...walk, found: [...keys, ...left], isWhole };
-  // No pattern names what holds keys only because of where it lies, as some settings in a home folder do.
+  if (keys.length <= MAX_EXCLUDED) return { ...walk, found: [...keys, ...left], isWhole };
+  // No pattern matches files that are secret only because of their location, such as some settings in a home folder.
   const unnamed = keys.filter(({ path }) => !isSecret(relative(walk.here.path, path)));
-  if (unnamed.length > MOST_LEFT_OUT)
+  if (unnamed.length > MAX_EXCLUDED)
     return { problem: "too many files below may contain secrets to exclude them; search a smaller folder" };
   return { ...walk, found: [...unnamed, ...left], isWhole: false };
 };
 
-/** diff is told to follow no links, so a folder that it is named by a link is named as what is in it. */
+/** diff is run without following links, so a link to a folder is replaced by its target. */
 export const reenter = (word: string, cwd: string, program: string): string => {
   const path = resolveName(cwd, word);
   return program === "diff" && !word.startsWith("-") && !word.endsWith("/") && isLink(path) && isFolder(path)
@@ -118,7 +127,7 @@ export const reenter = (word: string, cwd: string, program: string): string => {
     : word;
 };
 
-/** What these put after a name where there is no such file. */
+/** The extensions that these programs try if a file does not exist. */
 const ADDED_ENDINGS: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     ["gzip", "gunzip", "zcat"].map((name) => [name, [".gz", ".z", "-gz", "-z", "_z", ".Z", ".tgz", ".taz"]]),
@@ -143,7 +152,7 @@ export const gitFolder = (words: readonly string[], cwd: string): string => {
   return folder;
 };
 
-/** They print what is in files, as far as attributes let them. */
+/** They print the contents of files, unless attributes forbid it. */
 const SHOWING: readonly string[] = [
   ...[
     "diff",
@@ -164,10 +173,10 @@ const SHOWING: readonly string[] = [
 const showsFiles = (asked: GitInvocation): boolean =>
   SHOWING.includes(asked.verb) || (asked.verb === "status" && isGiven(asked, "v", "verbose"));
 
-/** Reads tracked files by their names, also through a folder that became a link. */
+/** Reads tracked files by name, even through a folder that has become a link. */
 const searchesFiles = (asked: GitInvocation): boolean => asked.verb === "grep" && !isGiven(asked, "cached");
 
-/** Without a repository git compares whatever it is named, whole folders with all that is in them. */
+/** Outside a repository, git compares any paths that it is given, including whole folders. */
 export const gitProblem = async (
   asked: GitInvocation,
   view: View,
@@ -177,8 +186,8 @@ export const gitProblem = async (
   if (other !== undefined)
     return { problem: `git would show files of ${other}, which may contain secrets there, so it needs approval` };
   const index = searchesFiles(asked) ? view.repository?.index : undefined;
-  const link = index && orDoubt(() => linkedFolder(view.top, index));
-  if (isDoubt(link)) return { problem: link.message };
+  const link = index && orApprovalNeeded(() => linkedFolder(view.top, index));
+  if (isApprovalNeeded(link)) return { problem: link.message };
   if (link) return { problem: `git grep would read tracked files through ${link}, which is a link; add --cached` };
   const below = showsFiles(asked) ? await keyBelowTop(view, judge) : undefined;
   if (below !== undefined)
@@ -191,25 +200,26 @@ export const gitProblem = async (
     : undefined;
 };
 
-/** No path of git's own form (`:/`, `:(top)`), none in full, and none that goes up. */
+/** No git pathspec with a prefix (`:/`, `:(top)`), no absolute path, and none with `..`. */
 const staysBelow = (path: string): boolean => !/^[:/]|(?:^|\/)\.\.(?:\/|$)/.test(path);
 
-/** They look for a text in what changed, and tell where it is: by one letter more at a time, all of a file comes out. */
+/** They search for a text in changes and report where it is. By adding one letter at a time, a caller could learn a
+ *  whole file. */
 const SEARCHES_CHANGES: readonly string[] = ["S", "pickaxe-regex", "pickaxe-all", "find-object"];
 
-/** What rules name, and what may contain secrets, is left out of a search by git: that it holds the text is not told either.
- *  git searches what it does not keep only where it is told to; then what may contain secrets is left out by name. */
+/** Files that rules name or that may contain secrets are excluded from git's searches, so that not even a match is
+ *  reported. git searches untracked files only if asked; then such files are excluded by name. */
 export const gitWithout = (
   { asked, words }: { readonly asked: GitInvocation; readonly words: readonly string[] },
   { folder, top, others, repository }: View,
-  known: Known,
+  known: KnownFolders,
 ): readonly string[] | { readonly problem: string } => {
-  // Without `--`: it would make revisions of the words before.
+  // Without `--`, which would turn the words before it into revisions.
   const hiding = repository === undefined ? words : [...words, WITHOUT_HIDDEN];
   if (asked.verb !== "grep") {
     if (!isGiven(asked, ...SEARCHES_CHANGES) || !SHOWS_CHANGES.includes(asked.verb)) return words;
     return asked.verb === "stash"
-      ? { problem: "git stash -S tells what hidden files contain; use git log -S" }
+      ? { problem: "git stash -S reveals what hidden files contain; use git log -S" }
       : hiding;
   }
   const { rules } = known.judge;
@@ -229,9 +239,9 @@ export const gitWithout = (
   return [...searched, ...names, ...patterns];
 };
 
-/** Does the name of a repository's own folder make keys of files in it?
- *  Invariant: git's attributes count from the top and do not know what it is called, so in a repository that is `.config`
- *  they do not hide `gh/hosts.yml`; such a file is found in what is kept now and in all that was kept before.
+/** Does a repository's folder name make files in it secret?
+ *  Invariant: git's attributes are relative to the top folder and ignore its name, so in a repository named `.config`
+ *  they do not hide `gh/hosts.yml`. Such a file is found in the index and in the whole history.
  *  Elsewhere: files that attributes do hide (../git/view.ts). */
 
 const PATHS: readonly (readonly string[])[] = [
@@ -240,10 +250,10 @@ const PATHS: readonly (readonly string[])[] = [
   .map((path) => path.split("/"))
   .filter((names) => names.length > 1);
 
-/** Settings of a person or of the machine. Elsewhere `pip` and `git` are names of projects. */
+/** Folders with a user's or the machine's settings. Elsewhere, `pip` and `git` are names of projects. */
 const KEEPS_SETTINGS = /\/\.[^/]|^\/etc(?:\/|$)/;
 
-/** What is left of a path to keys below a folder of this name. */
+/** The rest of a secret path, below a folder with this name. */
 const restsBelow = (top: string): readonly string[] => {
   const names = top.toLowerCase().split("/");
   return PATHS.flatMap((path) =>
@@ -257,17 +267,17 @@ const restsBelow = (top: string): readonly string[] => {
 
 const MOST_PATTERNS = 400;
 
-/** What may be a key below a folder and nowhere else, as patterns. */
+/** Patterns for files that are secret only below this folder. */
 const keysAt = (top: string, judge: Pick<PathJudge, "isSecret">): readonly string[] => {
-  const isHome = judge.isSecret(join(top, ".mcp.json")); // some settings hold keys only in a home folder
+  const isHome = judge.isSecret(join(top, ".mcp.json")); // some settings contain secrets only in a home folder
   return [...(KEEPS_SETTINGS.test(top) ? restsBelow(top) : []), ...(isHome ? [".*"] : [])];
 };
 
-/** Another repository that files of this one may be of, and in which some are keys because of where it lies. */
+/** Another repository that this one's files may belong to, in which some are secret because of its location. */
 export const keysElsewhere = ({ others }: View, judge: Pick<PathJudge, "isSecret">): string | undefined =>
   others.find((other) => keysAt(other, judge).length > 0);
 
-/** A file of the repository that holds keys only because of where the repository lies. */
+/** A file of the repository that is secret only because of the repository's location. */
 export const keyBelowTop = async (view: View, judge: Pick<PathJudge, "isSecret">): Promise<string | undefined> => {
   const { top } = view;
   if (view.repository === undefined) return undefined;

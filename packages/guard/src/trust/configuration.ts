@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { type Root, readBounded } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
 import { withoutBranches } from "./git-config.ts";
-import { gitPlaces, ledTo } from "./git-places.ts";
+import { gitPlaces, resolvePointer } from "./git-places.ts";
 import { hooksPathsIn, includedPaths } from "./included.ts";
 
 export type Configuration = {
@@ -116,9 +116,9 @@ class Reading {
     const usual = await lstat(join(common, "hooks")).catch(() => undefined);
     if (!isUsual || !usual?.isDirectory()) await this.#addHooks(join(common, "hooks"));
     for (const path of this.#hooksPaths) {
-      const led = await ledTo(top, path);
-      if (led === undefined) throw new Unreadable("core.hooksPath: where it leads is unknown");
-      await this.#addHooks(led);
+      const target = await resolvePointer(top, path);
+      if (target === undefined) throw new Unreadable("core.hooksPath: where it leads is unknown");
+      await this.#addHooks(target);
     }
   }
 
@@ -139,8 +139,8 @@ class Reading {
     const name = this.#nameOf(path);
     if (bytes === undefined) throw new Unreadable(`${name}: is not a regular file`);
     this.#bytes += bytes.length;
-    const led = path === real ? name : `${name} -> ${this.#nameOf(real)}`;
-    this.#enter(led, `${INCLUDED} ${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`);
+    const target = path === real ? name : `${name} -> ${this.#nameOf(real)}`;
+    this.#enter(target, `${INCLUDED} ${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`);
   }
 
   /** The first entry of a name stays. */

@@ -28,7 +28,7 @@ const isThere = (path: string): Promise<boolean> =>
 
 /** Where a pointer leads, as the kernel resolves it: `..` after a link is the parent of its target. Undefined if the pointer is
  *  not valid text. */
-export const ledTo = async (folder: string, pointer: string): Promise<string | undefined> => {
+export const resolvePointer = async (folder: string, pointer: string): Promise<string | undefined> => {
   if (/[\0\ufffd]/.test(pointer)) return undefined;
   const path = isAbsolute(pointer) ? pointer : `${folder}/${pointer}`;
   return realpath(path).catch(() => resolve(path)); // nothing is there, so git finds nothing either
@@ -45,7 +45,7 @@ export const gitPlaces = async (folder: string): Promise<GitPlaces | "unreadable
   const isUsual = top === folder && (await lstat(usual)).isDirectory();
   if (!(await isThere(pointer))) return { top, own, common: own, isUsual };
   const shared = (await readBounded(pointer, MAX_POINTER_BYTES))?.toString().replace(/(?<![\r\n])[\r\n]+$/, "");
-  const common = shared === undefined || shared === "" ? undefined : await ledTo(own, shared);
+  const common = shared === undefined || shared === "" ? undefined : await resolvePointer(own, shared);
   return common === undefined ? "unreadable" : { top, own, common, isUsual: false };
 };
 
@@ -59,5 +59,5 @@ const ownPlace = async (usual: string, folder: string): Promise<string | undefin
   const file = await readBounded(usual, MAX_POINTER_BYTES); // undefined for a folder
   if (file === undefined) return realpath(usual).catch(() => undefined);
   const claim = /^gitdir: ([^\n]+?)[\r\n]*$/.exec(file.toString())?.[1];
-  return claim === undefined ? undefined : ledTo(folder, claim);
+  return claim === undefined ? undefined : resolvePointer(folder, claim);
 };

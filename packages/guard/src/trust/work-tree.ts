@@ -6,7 +6,7 @@ import { realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { openRoot, type Root, RootError } from "../files/index.ts";
 import { judgePath } from "../paths/index.ts";
-import { ledTo } from "./git-places.ts";
+import { resolvePointer } from "./git-places.ts";
 
 const MAX_POINTER_BYTES = 8_192;
 
@@ -27,9 +27,9 @@ const pointsBackAt = async (folder: string, claimed: string): Promise<boolean> =
 export const mainRepositoryOf = async (folder: Root): Promise<string | undefined> => {
   const claim = /^gitdir: (.+)$/.exec((await pointer(folder, join(folder.path, ".git"))) ?? "")?.[1];
   if (claim === undefined) return undefined;
-  const led = await ledTo(folder.path, claim);
-  if (led === undefined) return undefined;
-  const record = judgePath(led);
+  const target = await resolvePointer(folder.path, claim);
+  if (target === undefined) return undefined;
+  const record = judgePath(target);
   if (!record.ok || record.parts.at(-2) !== "worktrees" || record.parts.at(-3) !== ".git") return undefined;
   const main = `/${record.parts.slice(0, -3).join("/")}`;
   try {
@@ -38,7 +38,7 @@ export const mainRepositoryOf = async (folder: Root): Promise<string | undefined
     const back = await pointer(root, join(record.path, "gitdir"));
     const common = await pointer(root, join(record.path, "commondir"));
     if (back === undefined || common === undefined) return undefined;
-    const agrees = (await ledTo(record.path, common)) === join(main, ".git");
+    const agrees = (await resolvePointer(record.path, common)) === join(main, ".git");
     const claimed = isAbsolute(back) ? back : `${record.path}/${back}`;
     return agrees && (await pointsBackAt(folder.path, claimed)) ? main : undefined;
   } catch (error) {

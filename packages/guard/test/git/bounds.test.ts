@@ -7,12 +7,12 @@ import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
 import { checkSecretsHidden, gitIn, mustNotRun, repositoryWithSecrets } from "@prefork/testing/with-keys";
 import { askGit } from "../../src/git/ask-git.ts";
-import { Doubt, ReadBudget } from "../../src/git/checkout.ts";
+import { ApprovalNeeded, ReadBudget } from "../../src/git/checkout.ts";
 import { readRef } from "../../src/git/records.ts";
 import { readRepository } from "../../src/git/repository.ts";
 import { parseSettings } from "../../src/git/settings.ts";
 import { GitViews } from "../../src/git/view.ts";
-import { waitingFile } from "../../src/run/waiting-files.ts";
+import { findBlockingFile } from "../../src/run/blocking-files.ts";
 
 const LONG = 900_000;
 
@@ -37,7 +37,7 @@ test("blanks inside make a ref invalid; trailing blanks do not", () => {
   place.put("good", number + " \t\r\n".repeat(1_000));
   place.put("bad", `${number}${" ".repeat(4_000)}x`);
   assert.equal(readRef(place.at("good")), number);
-  assert.throws(() => readRef(place.at("bad")), Doubt);
+  assert.throws(() => readRef(place.at("bad")), ApprovalNeeded);
 });
 
 test("regression: reflogs that are one large file by many names are a reason to ask", async () => {
@@ -62,14 +62,14 @@ test("reading repositories has one shared budget of bytes, names and time", () =
     readRepository(work, { budget, logs: true, tracked: true })?.checkout.top;
   assert.equal(read(new ReadBudget()), work);
   for (const limits of [{ bytes: 500 }, { names: 100 }, { milliseconds: -1 }])
-    assert.throws(() => read(new ReadBudget(limits)), Doubt, JSON.stringify(limits));
+    assert.throws(() => read(new ReadBudget(limits)), ApprovalNeeded, JSON.stringify(limits));
   // The second repository goes beyond what the first one left.
   for (const limits of [{ bytes: 2_500 }, { names: 400 }]) {
     const budget = new ReadBudget(limits);
     assert.equal(read(budget), work);
     assert.throws(() => {
       for (let more = 0; more < 3; more += 1) read(budget);
-    }, Doubt);
+    }, ApprovalNeeded);
   }
   // Time counts while something is read, and not in between.
   let now = 0;
@@ -81,7 +81,7 @@ test("reading repositories has one shared budget of bytes, names and time", () =
   budget.timed(() => {
     now += 200;
   });
-  assert.throws(() => read(budget), Doubt);
+  assert.throws(() => read(budget), ApprovalNeeded);
 });
 
 test("other work continues while git is asked about names, and ending the plan ends the question", async () => {
@@ -109,10 +109,10 @@ test("an ignore file may be a link, but not to a secret", () => {
   mkdirSync(place.at("work/deep"), { recursive: true });
   const mayNot = (target: string): boolean => target === place.at("key");
   symlinkSync("../../names", place.at("work/deep/.rgignore"));
-  assert.equal(waitingFile(place.at("work"), mayNot), undefined);
+  assert.equal(findBlockingFile(place.at("work"), mayNot), undefined);
   symlinkSync("../../key", place.at("work/deep/.ignore"));
-  assert.equal(waitingFile(place.at("work"), mayNot), place.at("work/deep/.ignore"));
-  assert.equal(waitingFile(place.at("work")), undefined);
+  assert.equal(findBlockingFile(place.at("work"), mayNot), place.at("work/deep/.ignore"));
+  assert.equal(findBlockingFile(place.at("work")), undefined);
   symlinkSync("key", place.at(".gitignore"));
-  assert.equal(waitingFile(place.at("work"), mayNot), place.at(".gitignore"));
+  assert.equal(findBlockingFile(place.at("work"), mayNot), place.at(".gitignore"));
 });

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
 import { gitIn } from "@prefork/testing/with-keys";
-import { Doubt } from "../../src/git/checkout.ts";
+import { ApprovalNeeded } from "../../src/git/checkout.ts";
 import { readIndex } from "../../src/git/index-file.ts";
 import { parseSettings } from "../../src/git/settings.ts";
 
@@ -62,7 +62,8 @@ test("an index is parsed strictly, and quickly", () => {
     Buffer.concat([good.subarray(0, -20), Buffer.from("link\0\0\0\0", "latin1"), Buffer.alloc(20)]),
     Buffer.concat([good.subarray(0, -20), Buffer.from("TREE\0\0\xff\0", "latin1"), Buffer.alloc(20)]),
   ];
-  for (const [at, bytes] of refused.entries()) assert.throws(() => readIndex(bytes, "sha1"), Doubt, String(at));
+  for (const [at, bytes] of refused.entries())
+    assert.throws(() => readIndex(bytes, "sha1"), ApprovalNeeded, String(at));
 });
 
 test("the index that git reads is written from what was read", () => {

@@ -7,7 +7,7 @@ import { chmodSync, renameSync, symlinkSync, unlinkSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { test } from "node:test";
-import { classify, openCell, type PlanCell, runPlan } from "@prefork/guard";
+import { classify, openReadOnlySandbox, type ReadOnlySandbox, runPlan } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
 import { scratch } from "@prefork/testing/scratch";
 import {
@@ -22,7 +22,7 @@ import {
 
 const withRipgrep = await needs("@vscode/ripgrep");
 const withBwrap = await needs("bwrap");
-const inCell = withRipgrep.skip === false ? withBwrap : withRipgrep;
+const inSandbox = withRipgrep.skip === false ? withBwrap : withRipgrep;
 
 /** Hides these programs in addition to those already hidden. */
 const hiding = (names: string): Disposable => {
@@ -79,10 +79,14 @@ test("a hidden program is treated as not installed, and the message says why", (
   assert.equal(whyMissing("no-such-program"), "not installed");
 });
 
-const run = async (text: string, cwd: string, cell?: PlanCell): Promise<readonly unknown[]> => {
+const run = async (text: string, cwd: string, readOnlySandbox?: ReadOnlySandbox): Promise<readonly unknown[]> => {
   const judged = classify(text);
   assert.ok(judged.verdict === "read-only", text);
-  const { stdout, exitCode, refused } = await runPlan(judged.plan, { cwd, home: cwd, ...(cell ? { cell } : {}) });
+  const { stdout, exitCode, refused } = await runPlan(judged.plan, {
+    cwd,
+    home: cwd,
+    ...(readOnlySandbox ? { readOnlySandbox } : {}),
+  });
   return [stdout, exitCode, refused];
 };
 
@@ -107,14 +111,14 @@ test("rg in a read-only command is our own copy if the system has none", withRip
   assert.deepEqual(await run("rg needle a.txt", place.path), ["", 127, missing]);
 });
 
-test("our own copy is also available in the read-only sandbox", inCell, async () => {
+test("our own copy is also available in the read-only sandbox", inSandbox, async () => {
   using place = scratch();
   place.put("a.txt", "a needle\nhay\n");
   using _ = hiding("rg");
-  const opened = await openCell({ mode: "required", home: place.path });
+  const opened = await openReadOnlySandbox({ mode: "required", home: place.path });
   assert.ok(opened.kind === "on");
   for (const text of WITH_RIPGREP)
-    assert.deepEqual(await run(text, place.path, opened.cell), ["a needle\n", 0, undefined], text);
+    assert.deepEqual(await run(text, place.path, opened.sandbox), ["a needle\n", 0, undefined], text);
 });
 
 test("the folder of our own copy is searched last, for commands that name rg, and not for others", withRipgrep, () => {

@@ -18,7 +18,7 @@ test("a line is a call, a refusal, or malformed", () => {
   assert.deepEqual(readCallLine('{"tool":"Read","args":{"file_path":"/in"},"args":{}}').kind, "refused");
   assert.deepEqual(readCallLine('{"tool":"Read","args":{"file_path":"/in"},"input":{"file_path":"/out"}}'), {
     kind: "refused",
-    reason: '"input" stands beside "args"; give only that',
+    reason: '"input" is given in addition to "args"; give only that',
   });
   const deep = `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`;
   assert.deepEqual(readCallLine(`{"tool":"Read","args":${deep}}`), {

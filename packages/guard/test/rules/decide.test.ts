@@ -205,7 +205,7 @@ test("changing the folder before an allowed command asks", () => {
   }
 });
 
-test("a denied file is denied to commands that name it, and asked where they might come to it", () => {
+test("a denied file is denied to commands that name it, and asked where they might reach it", () => {
   const context = contextOf({
     deny: ["Read(./secrets/**)", "Read(~/private/**)", "Edit(./locked/**)"],
     allow: ["Bash"],

@@ -32,7 +32,7 @@ test("a rule of an unknown form is an error that names it", () => {
     ["Bash(echo 'x)", /is not a command/],
     ["Bahs", /did you mean Bash\?/],
     ["Read()", /names no path/],
-    ["Read(src/**.ts)", /stands alone/],
+    ["Read(src/**.ts)", /must be alone between slashes/],
     ["Read(a*b*c*d)", /more than 2 stars/],
     ["Read(!x)", /extended pattern/],
     ["Read(@(a|b))", /extended pattern/],

@@ -45,7 +45,7 @@ test("a broken file names file, line, column and field", () => {
       '{"permissions": {\n"deny": ["Bash(a", "Read(b)"]}}',
       's.json:2:10: permissions.deny[0]: "Bash(a" is not a rule; write Tool or Tool(pattern)',
     ],
-    ['{"permissions": {"deny": ["Bash"], "deny": []}}', "s.json:1:36: permissions.deny: stands here a second time"],
+    ['{"permissions": {"deny": ["Bash"], "deny": []}}', "s.json:1:36: permissions.deny: occurs here twice"],
     ['{"__proto__": {"permissions": {}}}', "s.json:1:2: __proto__: unknown field"],
     ['{"sandbox": {"mode": "on"}}', 's.json:1:14: sandbox.mode: must be one of "off", "auto", "required"'],
     [

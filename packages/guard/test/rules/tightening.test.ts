@@ -299,7 +299,7 @@ test("hitting a limit denies", () => {
 
 test("a text with too many paths to look at is asked about, and no rule about paths is passed by", () => {
   const context = contextOf({ deny: ["Read(./secrets/**)"], allow: ["Bash"] });
-  const reason = "the command might come to a file that Read(./secrets/**) (the command line) denies";
+  const reason = "the command might reach a file that Read(./secrets/**) (the command line) denies";
   for (const name of ["words after long folders", "words of many names after long folders"])
     assert.equal(decideBash(GROWING[name]?.(9_600) ?? "", context).reason, reason, name);
   assert.equal(decideBash(`git add${" src/a.ts".repeat(1_000)}`, context).kind, "allow");

@@ -218,7 +218,7 @@ test("beyond its limit, it reports that it cannot watch, or watches and reports 
       path: place.at("ws/run.sh"),
       change: "changed",
       reverted: false,
-      reason: "its bytes were over the bound and not kept",
+      reason: "its bytes exceeded the limit and were not kept",
     },
   ]);
 });
@@ -259,7 +259,7 @@ test("a changed file is kept and restored, however many copies of its name exist
   place.put("ws/src/main.ts", "theirs");
   const compared = await watch.compare();
   assert.ok(compared.ok);
-  const [put] = await watch.putBack(compared.breaches, { folder: place.at("kept"), prefix: "run" });
+  const [put] = await watch.revertSome(compared.breaches, { folder: place.at("kept"), prefix: "run" });
   assert.deepEqual([put?.reverted, readFileSync(put?.copy ?? "", "utf8")], [true, "theirs"]);
   assert.equal(readFileSync(place.at("ws/src/main.ts"), "utf8"), "main");
 });

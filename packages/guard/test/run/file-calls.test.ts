@@ -34,8 +34,8 @@ test("Edit replaces the one occurrence, or explains why it cannot", async () => 
   await using root = await openRoot(place.path);
   const reason = async (args: JsonObject, tool = "Edit"): Promise<string> =>
     (await perform(root, tool, { file_path, ...args })).reason;
-  assert.match(await reason({ old_string: "a", new_string: "c" }), /stands in the file 2 times/);
-  assert.match(await reason({ old_string: "x", new_string: "c" }), /does not stand in the file/);
+  assert.match(await reason({ old_string: "a", new_string: "c" }), /occurs in the file 2 times/);
+  assert.match(await reason({ old_string: "x", new_string: "c" }), /does not occur in the file/);
   assert.match(await reason({ old_string: "", new_string: "c" }), /is empty/);
   assert.match(await reason({ old_string: "b", new_string: "b" }), /are equal/);
   assert.match(await reason({ old_string: "b" }), /needs old_string and new_string/);
@@ -50,7 +50,7 @@ test("Edit replaces the one occurrence, or explains why it cannot", async () => 
       },
       "MultiEdit",
     ),
-    /does not stand/,
+    /does not occur/,
   );
   assert.equal(readFileSync(file_path, "utf8"), "\ufeffa $& b a", "all or nothing");
   assert.match(await reason({ old_string: "b", new_string: "$&$1" }), /^edited/);
@@ -60,7 +60,7 @@ test("Edit replaces the one occurrence, or explains why it cannot", async () => 
   );
   assert.equal(readFileSync(file_path, "utf8"), "\ufeffz $& $&$1 z");
   writeFileSync(file_path, Buffer.from([0x61, 0xff]));
-  assert.equal(await reason({ old_string: "a", new_string: "b" }), "the file is no text");
+  assert.equal(await reason({ old_string: "a", new_string: "b" }), "the file is not text");
   assert.match(await reason({ file_path: place.at("none"), old_string: "a", new_string: "b" }), /no such file/);
 });
 

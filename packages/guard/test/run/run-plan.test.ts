@@ -294,17 +294,17 @@ test("git reports by itself that its folder does not exist", async () => {
 test("the processes of a pipe share memory by their number, and no file that one writes grows without bound", async () => {
   using place = ground();
   using views = new GitViews();
-  const scriptOf = async (text: string, beside = 0): Promise<string> => {
+  const scriptOf = async (text: string, otherPipes = 0): Promise<string> => {
     const [step] = planOf(text).steps;
     assert.ok(step?.run.kind === "pipe");
     const judge = pathJudge({ cwd: place.work, home: place.home });
-    const around = { cwd: place.work, home: place.home, exitCode: 0, judge, views, beside };
+    const around = { cwd: place.work, home: place.home, exitCode: 0, judge, views, otherPipes };
     const rendered = await renderPipe(step.run.commands, around);
     assert.ok("script" in rendered, JSON.stringify(rendered));
     return rendered.script;
   };
-  const limitsOf = async (text: string, beside = 0): Promise<string> =>
-    /^ulimit -c 0 (.*) -t 600;/.exec(await scriptOf(text, beside))?.[1] ?? "";
+  const limitsOf = async (text: string, otherPipes = 0): Promise<string> =>
+    /^ulimit -c 0 (.*) -t 600;/.exec(await scriptOf(text, otherPipes))?.[1] ?? "";
   const nowhere = /TMPDIR='\/dev\/null\/none' exec -a '(?:sort|find|xargs)'/;
   for (const text of ["sort a.txt", "find . -name a.txt -exec sort {} +"]) assert.match(await scriptOf(text), nowhere);
   assert.doesNotMatch(await scriptOf("tac a.txt"), /TMPDIR/);

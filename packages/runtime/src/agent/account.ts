@@ -204,7 +204,7 @@ const PICTURE_TOKENS = 1_600;
 
 type Counted = { readonly measured: Measured | undefined; readonly pictures: Pictures };
 
-/** Tokens of a prompt with so many bytes; pictures are counted separately. */
+/** Estimates the tokens of a prompt with this many bytes; images are counted separately. */
 export const estimatePrompt = (bytes: number, { measured, pictures }: Counted): number =>
   estimateTokens(bytes - pictures.bytes, measured) + pictures.count * PICTURE_TOKENS;
 

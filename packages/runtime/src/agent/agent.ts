@@ -32,7 +32,7 @@ export const PRODUCT = "prefork";
 export const withRoutingKey = (settings: KeySettings, { routes }: Protocol, key: string): KeySettings =>
   routes && settings.cacheKey === undefined ? { ...settings, cacheKey: key } : settings;
 
-/** The same for the main agent and for all that it starts: every agent has a guard and tools of its own. */
+/** The same for the main agent and for all agents that it starts: each has its own guard and tools. */
 export const makeAgent = async (parts: AgentParts): Promise<Agent> => {
   const { options, registry, journal, line, rights, move, replayed } = parts;
   const { cwd, directories, home } = options;
@@ -44,8 +44,8 @@ export const makeAgent = async (parts: AgentParts): Promise<Agent> => {
   });
   const world = await ToolWorld.open(parts, guard);
   const watch = new SurroundingsWatch(parts, guard);
-  const left = replayed ? readLeftOpen(replayed, { registry, guard }) : nothingLeftOpen;
-  return new Agent(parts, { guard, world, watch, openCalls: new OpenCalls(line, left) });
+  const leftOpen = replayed ? readLeftOpen(replayed, { registry, guard }) : nothingLeftOpen;
+  return new Agent(parts, { guard, world, watch, openCalls: new OpenCalls(line, leftOpen) });
 };
 
 /** What an agent opens for itself. */
@@ -107,31 +107,31 @@ export class Agent implements AsyncDisposable {
   async enterPrompt(prompt: Prompt, signal: AbortSignal): Promise<void> {
     const { line, emit, notices } = this.#parts;
     const { mode } = this.guard;
-    const around = await this.#watch.read(mode);
+    const surroundings = await this.#watch.read(mode);
     const words = wordsOf(prompt);
     const hooked = await this.#hookedNotes(words, signal);
     const results = await this.#answerOpenCalls(signal);
     const isFirst = line.prefix.messages === 0;
-    const telling = isFirst ? undefined : this.#watch.changes(this.guard.mode, around);
+    const changes = isFirst ? undefined : this.#watch.changes(this.guard.mode, surroundings);
     const pending = isFirst ? NO_NOTES : (notices?.() ?? NO_NOTES);
     const before = hooked.map((note) => text(noteText(note)));
     const content: readonly Block[] = isFirst
-      ? firstContent(around, prompt, before)
+      ? firstContent(surroundings, prompt, before)
       : [
           ...results,
-          ...(telling?.blocks ?? []),
+          ...(changes?.blocks ?? []),
           ...pending.blocks,
           ...before,
           ...(typeof prompt === "string" ? [text(prompt)] : prompt),
         ];
-    const { also, entered } = telling ?? this.#watch.startAnew(around);
+    const { also, entered } = changes ?? this.#watch.startAnew(surroundings);
     const prompted: PlainEntry = { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) };
     line.enter({ role: "user", content }, { source: "prompt", also: [...also, ...pending.also, prompted] });
     entered();
     pending.entered();
     this.#lastPrompt = words;
     emit({ type: "prompt_entered", text: words });
-    this.#tellNotes([...(telling?.notes ?? []), ...hooked]);
+    this.#tellNotes([...(changes?.notes ?? []), ...hooked]);
   }
 
   /** Enters pending notices without a prompt. False: there are none. */
@@ -171,7 +171,7 @@ export class Agent implements AsyncDisposable {
     const { line, settings, extensions } = this.#parts;
     const needless = reasonNotToCompact(why, this.#parts, { left: this.#left, failedAt: this.#failedAt });
     if (needless !== undefined) return { kind: "left", reason: needless };
-    // It would lose what its family is about to share with it, and be sent beside the family's leader.
+    // A compaction now would lose what the family is about to share, and its request would race the family's leader.
     const { plannedNext: planned } = line;
     if (why === "threshold" && planned && !planned.isOver?.())
       return { kind: "left", reason: "its family is sent first" };
@@ -185,18 +185,7 @@ export class Agent implements AsyncDisposable {
   }
 
   dispatch(): Dispatch {
-    const {
-      registry,
-      journal,
-      emit,
-      settings,
-      options,
-      ask,
-      remember,
-      slowCalls: beside,
-      bounds,
-      extensions,
-    } = this.#parts;
+    const { registry, journal, emit, settings, options, ask, remember, slowCalls, bounds, extensions } = this.#parts;
     const { guard, world } = this;
     const openCalls = this.#openCalls;
     const { hooks } = extensions;
@@ -230,7 +219,7 @@ export class Agent implements AsyncDisposable {
       },
       emit,
       now: clock.now,
-      slowCalls: beside,
+      slowCalls,
       bounds,
       ...(hooks
         ? {

@@ -47,7 +47,7 @@ export const readAnswer = (
   const refusals = new Map<string, string>();
   const seen = new Set<string>();
   const content = withUniqueIds(message.content, isTaken).flatMap((block): readonly Block[] => {
-    if (!isTakenBack(block, isComplete)) return [];
+    if (!isAcceptedBack(block, isComplete)) return [];
     if (block.type !== "tool_use") return [block];
     // A signed turn keeps its ids, and two calls with one id cannot both be answered.
     if (seen.has(block.id)) {
@@ -69,7 +69,7 @@ export const readAnswer = (
 };
 
 /** Providers refuse blank text, and thinking that was cut off before its signature. */
-const isTakenBack = (block: Block, isComplete: boolean): boolean =>
+const isAcceptedBack = (block: Block, isComplete: boolean): boolean =>
   block.type === "text"
     ? block.text.trim() !== ""
     : block.type !== "thinking" || block.signature !== "" || (isComplete && block.thinking !== "");
@@ -154,7 +154,7 @@ const pricedSum = (
 ): PricedUsage | undefined => {
   const usage = attempts.reduce(addUsage, noUsage);
   if (promptTokensOf(usage) + usage.output === 0) return undefined;
-  // One by one: together they could pass the length from which another price holds.
+  // One by one: their sum could exceed the length above which another price applies.
   const usd = attempts.reduce<number | undefined>((sum, each) => {
     const cost = costOf(each, facts, service)?.total;
     return sum === undefined || cost === undefined ? undefined : sum + cost;

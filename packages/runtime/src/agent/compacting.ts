@@ -173,9 +173,9 @@ const startEpoch = async (
   const { line, world, watch, mode, lastPrompt, follows, journal } = compacting;
   const { facts, window } = compacting.engine;
   const { directive } = compacting.settings;
-  const around = await watch.read(mode);
+  const surroundings = await watch.read(mode);
   const content = nextEpochContent({
-    surroundings: around,
+    surroundings,
     summary,
     todos: world.todos,
     openTasks: compacting.tasks?.() ?? [],
@@ -184,7 +184,7 @@ const startEpoch = async (
     followedBy: { kind: follows },
     ...(lastPrompt === "" ? {} : { lastPrompt }),
   });
-  const { also, entered } = watch.startAnew(around);
+  const { also, entered } = watch.startAnew(surroundings);
   const withDirective = directive === undefined ? content : [...content, text(directive)];
   const messages = [{ role: "user" as const, content: withDirective }];
   const beginning: LineageStart = { head: line.state.head, messages, source: "compaction" };

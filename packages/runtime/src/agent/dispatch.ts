@@ -16,7 +16,7 @@ import { checkOutput, toContent, waitUntilAborted } from "./run-tool.ts";
 export type CallRecord = {
   readonly started: (callId: string, name: string, readOnly: boolean) => void;
   readonly ended: (callId: string, result: ToolResultBlock, ms: number) => void;
-  /** A call that only read has a result. The message it enters with is its record. */
+  /** A read-only call has a result. The message that contains it is its record. */
   readonly read: (result: ToolResultBlock) => void;
 };
 
@@ -25,7 +25,7 @@ export type Dispatch = {
   /** Evaluated for each call, because mode and rules may have changed. */
   readonly guard: () => GuardContext;
   readonly ask: (question: Omit<Question, "id" | "agent">, signal: AbortSignal) => Promise<Answer>;
-  /** The answer "always": the rule holds from now on. */
+  /** The answer "always": the rule applies from now on. */
   readonly allowAlways: (rule: string) => Promise<void>;
   readonly contextOf: (call: ApprovedCall, signal: AbortSignal) => Promise<ToolContext>;
   /** What enters the conversation in place of a result that is too long. */
@@ -91,8 +91,8 @@ type BatchOptions = {
   readonly signal: AbortSignal;
   /** Results that an earlier run of the session has recorded; those calls are not run again. */
   readonly known?: ReadonlyMap<string, ToolResultBlock>;
-  /** The caller enters the results at once and then calls `entered`. So a single call that only read needs no journal entry
-   *  beside its message. */
+  /** The caller enters the results at once and then calls `entered`. So a single read-only call needs no journal entry
+   *  in addition to its message. */
   readonly enters?: boolean; // default: false
 };
 
@@ -102,14 +102,14 @@ export const runBatch = async (
   { signal, known = new Map(), enters = false }: BatchOptions,
 ): Promise<Batch> => {
   const answers: Promise<ToolResultBlock>[] = [];
-  const beside = dispatch.slowCalls?.(calls);
-  const patience = beside && { beside, leftMs: beside.ms };
-  const later: Later | undefined = enters && calls.length === 1 && !patience ? { tell: () => {} } : undefined;
+  const policy = dispatch.slowCalls?.(calls);
+  const patience = policy && { policy, leftMs: policy.ms };
+  const later: Later | undefined = enters && calls.length === 1 && !patience ? { emitEnded: () => {} } : undefined;
   try {
     const stopped = await answerEach(calls, dispatch, { signal, known, answers, patience, later });
     const names = new Map(calls.map(({ id, name }) => [id, name]));
     const results = await dispatch.shortenBatch(await Promise.all(answers), (callId) => names.get(callId) ?? "");
-    return { results, stopped, entered: () => later?.tell() };
+    return { results, stopped, entered: () => later?.emitEnded() };
   } catch (error) {
     // Calls that run in parallel with the failed one are not abandoned.
     await Promise.allSettled(answers);
@@ -128,10 +128,10 @@ type Answering = {
 };
 
 /** Emits the end of a call once its result is in the context. */
-type Later = { tell: () => void };
+type Later = { emitEnded: () => void };
 
 /** How long slow calls may take. Calls that run one after another share the time; each gets at least a little. */
-type Patience = { readonly beside: SlowCallPolicy; leftMs: number };
+type Patience = { readonly policy: SlowCallPolicy; leftMs: number };
 const LEAST_PATIENCE_MS = 500;
 
 /** True if somebody asked to stop. */
@@ -303,8 +303,8 @@ const answerOf = async (
   signal: AbortSignal,
 ): Promise<Answer> => {
   try {
-    const instead: Answer = { kind: "deny", reason: UNANSWERED };
-    const answer = await waitUntilAborted(ask(question, signal), { signal, graceMs: 0, instead });
+    const ifAborted: Answer = { kind: "deny", reason: UNANSWERED };
+    const answer = await waitUntilAborted(ask(question, signal), { signal, graceMs: 0, ifGivenUp: ifAborted });
     if (answer.kind === "always") await allowAlways(answer.rule);
     return answer;
   } catch (error) {
@@ -336,13 +336,13 @@ const runCall = async (
   if (!later) return enter(call, dispatch, ended);
   const result = resultWith(call, ended);
   dispatch.record.read(result);
-  later.tell = () => tell(call, dispatch, ended);
+  later.emitEnded = () => emitEnded(call, dispatch, ended);
   return result;
 };
 
-type Given = { readonly content: Content; readonly fault?: CallFault };
+type CallResult = { readonly content: Content; readonly fault?: CallFault };
 
-const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<Given> => {
+const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<CallResult> => {
   const { call, tool, judged, notes } = ready;
   const begun = dispatch.now();
   const output = await outputOf(ready, dispatch, signal);
@@ -362,8 +362,8 @@ const shownText = (content: Content): string =>
 type Moving = { readonly patience: Patience; readonly signal: AbortSignal };
 
 /** After an abort we still wait for it: nothing may continue without the user knowing. */
-const orMoved = async (ready: Ready, dispatch: Dispatch, { patience, signal }: Moving): Promise<Given> => {
-  const { beside, leftMs } = patience;
+const orMoved = async (ready: Ready, dispatch: Dispatch, { patience, signal }: Moving): Promise<CallResult> => {
+  const { policy, leftMs } = patience;
   const { call } = ready;
   const own = new AbortController();
   const running = resultOf(ready, dispatch, AbortSignal.any([signal, own.signal]));
@@ -372,7 +372,7 @@ const orMoved = async (ready: Ready, dispatch: Dispatch, { patience, signal }: M
   const first = await Promise.race([running, over.promise]).finally(() => clearTimeout(timer));
   if (first !== "over") return first;
   if (signal.aborted) return running;
-  return { content: beside.move({ callId: call.id, tool: call.name, result: running, stop: () => own.abort() }) };
+  return { content: policy.move({ callId: call.id, tool: call.name, result: running, stop: () => own.abort() }) };
 };
 
 const outputOf = async (
@@ -386,7 +386,7 @@ const outputOf = async (
     const context = await dispatch.contextOf(approval, signal);
     const { graceMs = 5_000 } = dispatch;
     const running = Promise.resolve(tool.run(input, context));
-    return checkOutput(await waitUntilAborted(running, { signal, graceMs, instead: HALF_DONE }));
+    return checkOutput(await waitUntilAborted(running, { signal, graceMs, ifGivenUp: HALF_DONE }));
   } catch (error) {
     if (signal.aborted) return HALF_DONE;
     // A defect of one tool must not cost the session.
@@ -404,7 +404,7 @@ type Ended = { readonly content: Content; readonly ms: number; readonly fault?: 
 const enter = (call: ToolUseBlock, dispatch: Dispatch, ended: Ended): ToolResultBlock => {
   const result = resultWith(call, ended);
   dispatch.record.ended(call.id, result, ended.ms);
-  tell(call, dispatch, ended);
+  emitEnded(call, dispatch, ended);
   return result;
 };
 
@@ -415,7 +415,7 @@ const resultWith = ({ id: toolUseId }: ToolUseBlock, { content, fault }: Ended):
   ...(fault === undefined ? {} : { isError: true }),
 });
 
-const tell = (call: ToolUseBlock, { emit }: Dispatch, { content, ms, fault }: Ended): void => {
+const emitEnded = (call: ToolUseBlock, { emit }: Dispatch, { content, ms, fault }: Ended): void => {
   const text = shownText(content);
   emit({ type: "call_ended", callId: call.id, tool: call.name, text, ms, ...(fault === undefined ? {} : { fault }) });
 };

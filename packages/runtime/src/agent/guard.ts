@@ -43,7 +43,7 @@ export type AgentGuardOptions = {
   readonly readingTools: readonly string[];
   readonly tools: readonly string[];
   readonly asks: GuardContext["asks"];
-  /** For work in a worktree: rules that are written for the checkout hold there too. */
+  /** For work in a worktree: rules written for the checkout apply there too. */
   readonly move?: Move | undefined;
   /** Narrows what may be called at all. */
   readonly filter?: ToolFilter | undefined;
@@ -116,9 +116,10 @@ export class AgentGuard {
     };
   }
 
-  /** For one search: may what it found in a file be shown? Not where a rule denies reading it or says to ask, nor where it
-   *  may hold keys: the search as a whole was allowed, not this file. `from`: the folder that is searched; for what it falls
-   *  under itself, somebody was asked. Rules are prepared once, because a search comes to thousands of files. */
+  /** For one search: may what it found in a file be shown? Not where a rule denies reading it or says to ask, nor
+   *  where it may contain secrets: the search as a whole was allowed, not this file. `from`: the folder that is
+   *  searched; rules that match the folder itself were already asked about. Rules are prepared once, because a search
+   *  visits thousands of files. */
   mayShow(from?: string): (path: string) => boolean {
     const context: GuardContext = { ...this.context(), asks: "person" };
     const unasked = context.policy.ask.filter((rule) => from === undefined || !namedBy([rule])(from));
@@ -175,7 +176,7 @@ const namedBy = (tightening: readonly Rule[]): ((path: string) => boolean) => {
   return (path) => [path, ...otherNames(path)].some((name) => problem(name) !== undefined);
 };
 
-/** A rule that restricts also holds for the location behind a link in its own path. */
+/** A restricting rule also applies to the target of a link in its own path. */
 const inPlaces = (rule: Rule): Rule => {
   const { form } = rule;
   if (form.kind !== "path") return rule;
@@ -186,7 +187,7 @@ const inPlaces = (rule: Rule): Rule => {
   return { ...rule, form: { ...form, pattern } };
 };
 
-/** The real name behind links; rules hold for both. */
+/** The target of a link; rules apply to both names. */
 const otherNames = (path: string): readonly string[] => {
   try {
     const real = realpathSync.native(path);

@@ -181,7 +181,7 @@ export class Lineage {
   }
 
   /** Records the cost of a request that broke off after its answer had begun. */
-  recordBrokenAnswer({ usage, usd }: Took): void {
+  recordBrokenAnswer({ usage, usd }: Billed): void {
     this.#journal.appendAll([
       { entry: brokenEntry(this.#state.turns, { usage, ...(usd === undefined ? {} : { usd }) }) },
     ]);
@@ -193,7 +193,7 @@ export class Lineage {
     const { message, usd, ms, refused, broken } = facts;
     const { turns, prefix: lastSent } = this.#state;
     const measured = { bytes: lastSent.byteLength, tokens: promptTokens(usage) };
-    const took: PlainEntry = {
+    const answer: PlainEntry = {
       kind: "response",
       turn: turns,
       id,
@@ -207,8 +207,8 @@ export class Lineage {
       (result): PlainEntry => ({ kind: "call_ended", callId: result.toolUseId, result, ms: 0 }),
     );
     const lost = broken ? [brokenEntry(turns, broken)] : [];
-    if (message) this.enter(message, { also: [...lost, took, ...ended] });
-    else this.#journal.appendAll([...lost, took].map((entry) => ({ entry })));
+    if (message) this.enter(message, { also: [...lost, answer, ...ended] });
+    else this.#journal.appendAll([...lost, answer].map((entry) => ({ entry })));
     const warmth = addWarmth(this.#state, usage);
     const answeredAt = facts.askedAt + ms;
     const last = { lastSent, answered: this.prefix, askedAt: facts.askedAt, answeredAt, responseId: id, warmth };
@@ -225,13 +225,13 @@ const addWarmth = ({ warmth, measured, head }: LineageState, usage: Usage): NonN
   return { readable: readable + before, read: read + Math.min(before, usage.read) };
 };
 
-type Took = { readonly usage: Usage; readonly usd?: number };
+type Billed = { readonly usage: Usage; readonly usd?: number };
 
-const brokenEntry = (turn: number, took: Took): PlainEntry => ({ kind: "billed", turn, ...took });
+const brokenEntry = (turn: number, answer: Billed): PlainEntry => ({ kind: "billed", turn, ...answer });
 
 type Answering = {
   /** The cost of earlier answers to it that broke off. */
-  readonly broken?: Took;
+  readonly broken?: Billed;
   readonly message?: Message;
   /** Results for calls of the message that may not run. They enter with it, so that no later run of the session runs them. */
   readonly refused: readonly ToolResultBlock[];

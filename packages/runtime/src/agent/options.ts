@@ -27,7 +27,7 @@ import type { Lineage } from "./lineage.ts";
 /** Where an agent works, and what it takes from its session. */
 export type AgentOptions = {
   readonly cwd: string;
-  /** Folders beside `cwd` that count as part of the workspace. */
+  /** Additional folders that count as part of the workspace. */
   readonly directories: readonly string[];
   readonly home: string;
   /** Where journals are kept. */
@@ -93,7 +93,7 @@ export type AgentParts = {
   readonly slowCalls?: (calls: readonly ToolUseBlock[]) => SlowCallPolicy | undefined;
   /** Where it may work, if that is not wherever its guard lets it. */
   readonly bounds?: WorkBounds;
-  /** What runs beside it now, for a summary. */
+  /** What runs in the background now, for a summary. */
   readonly tasks?: () => readonly OpenTask[];
   /** What an earlier run of the agent has left. */
   readonly replayed?: Replayed | undefined;
@@ -101,9 +101,9 @@ export type AgentParts = {
   readonly state: ReadonlyMap<string, Json>;
   /** Of a fork: what its parent knows, as copies. */
   readonly inherited?: { readonly reads: ReadState; readonly replacements: ReplacementState } | undefined;
-  /** Of work in a worktree: rules that are written for the checkout hold there. */
+  /** For work in a worktree: rules written for the checkout apply there. */
   readonly move?: Move;
-  /** What its commands have to see beside the folders of the workspace. */
+  /** What its commands must see in addition to the workspace's folders. */
   readonly visible?: readonly string[];
   /** Of a child that works in its parent's folders: these. */
   readonly files?: ToolFiles;
@@ -121,7 +121,7 @@ export type StartedFamily = {
 export type TailNotes = {
   readonly blocks: readonly TextBlock[];
   readonly also: readonly PlainEntry[];
-  /** Called once they stand in the context. */
+  /** Called once they are in the context. */
   readonly entered: () => void;
 };
 
@@ -130,17 +130,17 @@ export type Content = readonly (TextBlock | ImageBlock)[];
 
 /** Where an agent may work, where its guard would let it work anywhere. */
 export type WorkBounds = {
-  /** A call whose paths lead somewhere else, spelled that way; its result says so. */
+  /** Rewrites a call whose paths belong somewhere else; its result says so. */
   readonly relocate?: (call: ToolUseBlock) => { readonly input: string; readonly note: string } | undefined;
   /** Right before a call begins: why it does not begin after all. */
   readonly begin?: (touches: Touches | undefined) => Promise<string | undefined>;
 };
 
-/** For calls beside others that cannot wait: what takes too long continues in the background. */
+/** For calls next to others that cannot wait: a call that takes too long continues in the background. */
 export type SlowCallPolicy = {
   /** How long the calls of the batch may run, all together. */
   readonly ms: number;
-  /** Takes over a call that still runs, and gives what stands in the context in its place. */
+  /** Takes over a call that still runs, and returns the text that replaces its result in the context. */
   readonly move: (moved: MovedCall) => Content;
 };
 
@@ -173,7 +173,7 @@ export type AgentHooks = {
     call: Parameters<NonNullable<Hooks["afterCall"]>>[0],
     signal: AbortSignal,
   ) => Promise<readonly string[]>;
-  /** Gives notes that stand before the prompt. */
+  /** Returns notes that are put before the prompt. */
   readonly promptEntered: (prompt: { readonly text: string }, signal: AbortSignal) => Promise<readonly string[]>;
   readonly beforeCompaction: (
     compaction: Parameters<NonNullable<Hooks["beforeCompaction"]>>[0],

@@ -46,19 +46,19 @@ export const toContent = ({ content }: ToolOutput): Content => {
 /** Waits for work that may not notice an abort. Once there is an outcome nothing keeps listening or ticking, and a late
  *  failure of abandoned work is ignored. */
 
-export type GivenUp<T> = {
+export type AbortedWait<T> = {
   readonly signal: AbortSignal;
   /** Between the abort and giving up. */
   readonly graceMs: number;
   /** The outcome after giving up. */
-  readonly instead: T;
+  readonly ifGivenUp: T;
 };
 
-export const waitUntilAborted = <T>(work: Promise<T>, { signal, graceMs, instead }: GivenUp<T>): Promise<T> =>
+export const waitUntilAborted = <T>(work: Promise<T>, { signal, graceMs, ifGivenUp }: AbortedWait<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     let grace: NodeJS.Timeout | undefined;
     const wait = (): void => {
-      grace = setTimeout(() => resolve(instead), graceMs);
+      grace = setTimeout(() => resolve(ifGivenUp), graceMs);
     };
     const done = (): void => {
       clearTimeout(grace);

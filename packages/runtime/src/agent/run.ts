@@ -49,7 +49,7 @@ type Progress = {
   /** Answers in a row that were cut off. */
   cut: number;
   /** The next answer continues in the middle of the last one's text. */
-  goesOn: boolean;
+  continuesText: boolean;
   /** Has room been made since the last answer that fitted? */
   madeRoom: boolean;
   /** Answers in a row that ran no call and did not end the exchange. */
@@ -59,7 +59,7 @@ type Progress = {
 /** The prompt has been entered. */
 export const runExchange = async (run: AgentRun, signal: AbortSignal): Promise<ExchangeResult> => {
   const before = run.account.spent;
-  const progress: Progress = { turns: 0, text: "", cut: 0, goesOn: false, madeRoom: false, fruitless: 0 };
+  const progress: Progress = { turns: 0, text: "", cut: 0, continuesText: false, madeRoom: false, fruitless: 0 };
   const stop = await untilStop(run, progress, signal).catch(journalFailed);
   return { ...stop, text: progress.text, turns: progress.turns, ...spentSince(before, run.account.spent) };
 };
@@ -72,12 +72,12 @@ const journalFailed = (error: unknown): ExchangeStop => {
 
 const untilStop = async (run: AgentRun, progress: Progress, signal: AbortSignal): Promise<ExchangeStop> => {
   for (;;) {
-    const mayGoOn = (): ExchangeStop | undefined =>
+    const stopNow = (): ExchangeStop | undefined =>
       stopBeforeTurn(run.limits, { turns: progress.turns, now: run.options.clock.now(), aborted: signal.aborted });
-    const before = mayGoOn();
+    const before = stopNow();
     if (before) return before;
     await run.makeRoom("threshold", signal);
-    const stop = mayGoOn(); // making room takes its time
+    const stop = stopNow(); // making room takes its time
     if (stop) return stop;
     const result = await runTurn(run, signal);
     if (result.kind !== "over-budget") progress.turns += 1;
@@ -86,8 +86,8 @@ const untilStop = async (run: AgentRun, progress: Progress, signal: AbortSignal)
         ? await follow(run, { result, progress }, signal)
         : await recover(run, { result, progress }, signal);
     if (ended) return ended;
-    const tired = fruitlessStop(progress, result);
-    if (tired) return tired;
+    const fruitless = fruitlessStop(progress, result);
+    if (fruitless) return fruitless;
   }
 };
 
@@ -144,8 +144,8 @@ const follow = async (
   signal: AbortSignal,
 ): Promise<ExchangeStop | undefined> => {
   const { response, answer } = result;
-  if (answer.text !== "") progress.text = progress.goesOn ? progress.text + answer.text : answer.text;
-  progress.goesOn = false;
+  if (answer.text !== "") progress.text = progress.continuesText ? progress.text + answer.text : answer.text;
+  progress.continuesText = false;
   progress.cut = response.stop === "max-tokens" ? progress.cut + 1 : 0;
   if (response.stop !== "context-full") progress.madeRoom = false;
   if (answer.calls.length > 0) {
@@ -157,7 +157,7 @@ const follow = async (
   switch (response.stop) {
     case "max-tokens": {
       if (progress.cut > CONTINUATIONS) return CUT_AGAIN;
-      progress.goesOn = true;
+      progress.continuesText = true;
       run.line.enter({ role: "user", content: [text(CONTINUE)] }, { source: "continuation" });
       return undefined;
     }

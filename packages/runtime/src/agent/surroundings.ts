@@ -67,25 +67,25 @@ export class SurroundingsWatch {
   }
 
   /** The conversation begins, or begins again after a compaction, with all of it. */
-  startAnew(around: Surroundings): Pick<SurroundingsNotes, "also" | "entered"> {
-    return this.#record(toKnownSurroundings(around));
+  startAnew(surroundings: Surroundings): Pick<SurroundingsNotes, "also" | "entered"> {
+    return this.#record(toKnownSurroundings(surroundings));
   }
 
-  /** What has changed since the model was told. Without `around` only what can be known for free: date, mode and the tools
-   *  of servers. */
-  changes(mode: Mode, around?: Surroundings): SurroundingsNotes {
+  /** What has changed since the model was last told. Without `surroundings`, only what is known without reading: date,
+   *  mode and the tools of servers. */
+  changes(mode: Mode, surroundings?: Surroundings): SurroundingsNotes {
     const before = this.#known;
-    const now = around ?? this.#cheaply(mode);
+    const now = surroundings ?? this.#withoutReading(mode);
     if (before === undefined || now === undefined) return NOTHING;
     const notes = changesBetween(before, now);
     if (notes.length === 0) return NOTHING;
-    const known = around
-      ? toKnownSurroundings(around, before)
+    const known = surroundings
+      ? toKnownSurroundings(surroundings, before)
       : { ...before, ...toKnownSurroundings(now, before), files: before.files };
     return { notes, blocks: notes.map((note) => text(noteText(note))), ...this.#record(known) };
   }
 
-  #cheaply(mode: Mode): Surroundings | undefined {
+  #withoutReading(mode: Mode): Surroundings | undefined {
     const environment = this.#environment;
     return environment && { mode, environment: { ...environment, date: this.#date() }, ...this.#offered() };
   }

@@ -2,7 +2,14 @@
  *  Every agent has its own. What must survive is journalled after each batch, and nothing is journalled twice.
  *  Elsewhere: the tools (../tools), when they run (dispatch.ts). */
 
-import { draftsIn, type OpenedCell, type OpenedSandbox, openCell, openSandbox, probeSandbox } from "@prefork/guard";
+import {
+  draftsIn,
+  type OpenedReadOnlySandbox,
+  type OpenedSandbox,
+  openReadOnlySandbox,
+  openSandbox,
+  probeSandbox,
+} from "@prefork/guard";
 import { endStragglers, isProviderKey, MARK, newMark } from "@prefork/guard/internal";
 import type { ImageBlock, Json, TextBlock, ToolResultBlock } from "@prefork/wire";
 import { type Budget, budgetFor, type IncomingResult, ReplacementState } from "../context/index.ts";
@@ -39,7 +46,7 @@ type ToolWorldParts = Pick<
   | "shellEvents"
 >;
 
-/** The folders that tools work in; `visible`: what commands in the sandbox have to see beside them. */
+/** The folders that tools work in; `visible`: what commands in the sandbox must see in addition. */
 type Workplace = { readonly cwd: string; readonly roots: readonly string[]; readonly visible?: readonly string[] };
 
 const READ_SLOT = "read:";
@@ -108,9 +115,9 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   /** Did its commands run where nothing can be written? */
-  async hasCell(): Promise<boolean> {
+  async hasReadOnlySandbox(): Promise<boolean> {
     const layers = await this.#layers?.catch(() => undefined);
-    return layers?.cell.kind === "on";
+    return layers?.readOnlySandbox.kind === "on";
   }
 
   get files(): ToolFiles {
@@ -144,7 +151,7 @@ export class ToolWorld implements AsyncDisposable {
         shells: this.shells,
       },
       ...(plan ? { plan } : {}),
-      ...(layers?.cell.kind === "on" ? { cell: layers.cell.cell } : {}),
+      ...(layers?.readOnlySandbox.kind === "on" ? { readOnlySandbox: layers.readOnlySandbox.sandbox } : {}),
       ...(layers?.sandbox.kind === "on" ? { sandbox: layers.sandbox.sandbox } : {}),
       now: options.clock.now,
       todos: { get: () => this.#todos, set: (todos) => this.#setTodos(todos) },
@@ -279,7 +286,7 @@ const openFiles = (
 const withMemory = async ({ rights }: ToolWorldParts, files: ToolFiles): Promise<ToolFiles> =>
   rights.filter?.memory ? files.withFolder(rights.filter.memory.names) : files;
 
-type Layers = { readonly cell: OpenedCell; readonly sandbox: OpenedSandbox };
+type Layers = { readonly readOnlySandbox: OpenedReadOnlySandbox; readonly sandbox: OpenedSandbox };
 
 const openLayers = async (
   { rights, options: { home } }: ToolWorldParts,
@@ -289,13 +296,13 @@ const openLayers = async (
   const probe = mode === "off" ? undefined : await probeSandbox();
   const probed = probe === undefined ? {} : { probe };
   const writable = roots.filter((root) => root !== cwd);
-  const [cell, sandbox] = await Promise.all([
-    openCell({ mode, home, ...probed }),
+  const [readOnlySandbox, sandbox] = await Promise.all([
+    openReadOnlySandbox({ mode, home, ...probed }),
     openSandbox({ mode, workspace: cwd, home, writable, visible, ...probed }),
   ]);
-  for (const layer of [cell, sandbox])
+  for (const layer of [readOnlySandbox, sandbox])
     if (layer.kind === "refused") throw new Error(`the sandbox is required: ${layer.reason}`);
-  return { cell, sandbox };
+  return { readOnlySandbox, sandbox };
 };
 
 const textIn = (blocks: Content): string =>

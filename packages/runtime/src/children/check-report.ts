@@ -5,7 +5,7 @@
 
 import { realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from "node:path";
-import type { PlanCell, Touches } from "@prefork/guard";
+import type { ReadOnlySandbox, Touches } from "@prefork/guard";
 import { oneLine } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import type { JournalEntry } from "../journal/index.ts";
@@ -23,7 +23,7 @@ export type ReportCheck = {
   readonly cwd: string;
   /** Paths that are known to differ from the state it began with. */
   readonly gitStatus?: readonly string[]; // default: git reports what differs from the last commit
-  readonly cell?: PlanCell;
+  readonly readOnlySandbox?: ReadOnlySandbox;
   readonly signal?: AbortSignal;
 };
 
@@ -46,7 +46,7 @@ const compare = async ({ report, text, edited, ...how }: ReportCheck): Promise<r
   const cwd = folderAt(how.cwd);
   const limit = AbortSignal.timeout(TIMEOUT_MS);
   const signal = how.signal ? AbortSignal.any([limit, how.signal]) : limit;
-  const git = await viewGit({ cwd, signal, ...(how.cell ? { cell: how.cell } : {}) });
+  const git = await viewGit({ cwd, signal, ...(how.readOnlySandbox ? { readOnlySandbox: how.readOnlySandbox } : {}) });
   const placedClaims = claims.map((claim) => placed(claim, new Set([cwd, git?.top ?? cwd])));
   const own = [...new Set(edited.map((path) => canonical(resolve(cwd, path))))];
   const over = report.filesChanged.length - MOST_CLAIMS;
@@ -58,8 +58,8 @@ const compare = async ({ report, text, edited, ...how }: ReportCheck): Promise<r
   const seen: Seen = { git, status, own, changed: [...(status?.changed ?? []), ...committed] };
   return [
     ...noted(
-      placedClaims.filter((one) => one.claim.isName && !isFounded(one, seen)),
-      (one) => unfounded(one, seen),
+      placedClaims.filter((one) => one.claim.isName && !isConfirmed(one, seen)),
+      (one) => describeUnconfirmed(one, seen),
     ),
     ...noted(
       unreported.filter((path) => !isGone(path, seen)),
@@ -134,10 +134,10 @@ const isInFolder = (place: string, folder: string): boolean => folder.endsWith("
 
 // --- what is true --------------------------------------------------------------------------------------------------------
 
-const isFounded = (claim: Placed, { own, changed }: Seen): boolean =>
+const isConfirmed = (claim: Placed, { own, changed }: Seen): boolean =>
   [...own, ...changed].some((path) => means(claim, path));
 
-const unfounded = ({ claim, places }: Placed, { git, status }: Seen): string => {
+const describeUnconfirmed = ({ claim, places }: Placed, { git, status }: Seen): string => {
   const canTell =
     status?.isWhole === true &&
     places.some((place) => git?.knows(place)) &&

@@ -71,7 +71,7 @@ export class FamilyStarter {
       ...{ parent, lastResult, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
       places: this.#options.runs.freePlaces,
       ...(gate ? { gate } : {}),
-      ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
+      ...(clock.sleep ? { clock: { wait: clock.sleep, now: clock.now } } : {}),
     });
     gates?.keep(parent, tail, { now, gate: family.gate });
     const reads = plans.reduce((sum, { limits }) => sum + (limits.turns === 1 ? 1 : EXPECTED_TURNS), 0);

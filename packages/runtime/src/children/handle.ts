@@ -1,6 +1,6 @@
-/** A fork as a program holds it: what it does, its result, and the ways to end or leave it.
- *  The result is taken once. Disposing of the handle ends the fork only if nobody has taken its result. Ending the
- *  fork never ends its caller.
+/** A fork as a program sees it: what it does, its result, and the ways to end it or stop waiting for it. The result is
+ *  taken once. Disposing of the handle ends the fork only if nobody has taken its result. Ending the fork never ends
+ *  its caller.
  *  Elsewhere: what runs (runs.ts), asking for a fork (launcher.ts). */
 
 import { InputError } from "@prefork/wire";

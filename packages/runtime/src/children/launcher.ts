@@ -68,7 +68,7 @@ export class ChildLauncher {
   /** Why another agent was started instead of a fork, by task. */
   readonly #whyNotFork = new Map<string, string>();
   readonly #accounts: FamilyAccounts;
-  readonly #again: ResumedFamilies;
+  readonly #resumedFamilies: ResumedFamilies;
   readonly #movedCalls: MovedCalls;
   readonly #starts: FamilyStarter;
   #started = 0;
@@ -78,7 +78,7 @@ export class ChildLauncher {
     const { table, settings, account } = options;
     this.#movedCalls = new MovedCalls(options);
     this.#starts = new FamilyStarter(options);
-    this.#again = new ResumedFamilies(() => options.line().state.protocol.pacing);
+    this.#resumedFamilies = new ResumedFamilies(() => options.line().state.protocol.pacing);
     this.#started = table.all.filter(({ kind }) => kind === "fork" || kind === "agent").length;
     this.#accounts = new FamilyAccounts({ limits: settings.family, table, session: account });
   }
@@ -89,7 +89,7 @@ export class ChildLauncher {
     this.#options.runs.setParentSignal(signal);
     this.#turn = undefined;
     for (const { task } of this.#requested.splice(0)) {
-      const { end, result } = neverStarted("failed", "the turn that asked for it did not come to its end");
+      const { end, result } = neverStarted("failed", "the turn that asked for it did not finish");
       this.#options.table.step(task, { type: "ended", end, result, at: this.#options.clock.now() });
     }
   }
@@ -156,7 +156,7 @@ export class ChildLauncher {
     if (runs.find(id)) return "it runs already";
     if (how.message === undefined && task.state.kind === "ended" && task.state.end === "reported")
       return "it has reported; send it a message that says what else to do";
-    const again = { ...plan, runId: this.#options.ids.next("run") };
+    const resumed = { ...plan, runId: this.#options.ids.next("run") };
     const mail =
       message === undefined ? {} : { mail: { id: this.#options.ids.next("notice"), message, ...(by ? { by } : {}) } };
     if (!table.step(id, { type: "woken", ...mail })) return `it is ${describeState(task)}`;
@@ -164,13 +164,13 @@ export class ChildLauncher {
     const begins = { kind: "resume", session: task.session, mail: table.find(id)?.mail ?? [] } as const;
     const start: RunStart = {
       child: {
-        fork: again,
+        fork: resumed,
         siblings: { family: task.family, tasks: [id] },
         begins,
         ...(task.spent ? { spent: task.spent } : {}),
       },
       budget: this.#accounts.of(task.family),
-      admit: (signal) => this.#again.admit(task.family, signal),
+      admit: (signal) => this.#resumedFamilies.admit(task.family, signal),
       notifies: true,
       startedByProgram: by === "user",
     };
@@ -182,7 +182,7 @@ export class ChildLauncher {
    *  shared entry again. `session`: the session of one member. */
   rejoin(line: Lineage, { shared, session }: { readonly shared: FrozenPrefix; readonly session: string }): void {
     const family = this.#options.table.all.find((task) => task.session === session)?.family ?? session;
-    this.#again.ofParent(family, line, { shared, conditions: this.#conditionsFor(line.prefix.model) });
+    this.#resumedFamilies.ofParent(family, line, { shared, conditions: this.#conditionsFor(line.prefix.model) });
   }
 
   /** A fork for a program, from the conversation after its last answer. */
@@ -253,12 +253,12 @@ export class ChildLauncher {
     const { runs, inbox } = this.#options;
     const { promise: aborted, resolve } = Promise.withResolvers<void>();
     using _listening = addAbortListener(signal, () => resolve());
-    while (runs.hasNotifying && !signal.aborted && !this.#mustHear()) await Promise.race([aborted, runs.nextEnd]);
+    while (runs.hasNotifying && !signal.aborted && !this.#mustNotify()) await Promise.race([aborted, runs.nextEnd]);
     return inbox.notices.length > 0 && !signal.aborted;
   }
 
   /** A failure is reported at once. A success waits for its siblings, unless each task is to be reported. */
-  #mustHear(): boolean {
+  #mustNotify(): boolean {
     const { table, inbox, settings } = this.#options;
     return inbox.notices.some(({ task: id }) => {
       const task = table.find(id);

@@ -216,8 +216,12 @@ export class LocalHost implements ChildHost {
       const made = await this.#make(opening, { journal, line, workspace, replayed, state, engine });
       const { shared, inherited, turns } = replayed;
       if (turns === 0 && shared && inherited) {
-        const around = { facts: modelFacts(shared.model), ttl: settings.ttl, now: this.#options.options.clock.now() };
-        const marking = { ...around, tail: fork.limits.turns !== 1 };
+        const conditions = {
+          facts: modelFacts(shared.model),
+          ttl: settings.ttl,
+          now: this.#options.options.clock.now(),
+        };
+        const marking = { ...conditions, tail: fork.limits.turns !== 1 };
         const markers = (grown: FrozenPrefix) => resumedMarkers(grown, { ...inherited, shared }, marking);
         line.planNext({ markers, admit: admitBy(opening.parent) });
       }
@@ -297,7 +301,11 @@ export class LocalHost implements ChildHost {
     const earlier = replayed ? readEditedFiles(await this.#entriesOf(journal.id), registry.touches) : [];
     const isFork = fork.agentType === "fork" && fork.directive !== "";
     const audit =
-      filter?.memory && (await this.#audit(filter.memory, fork, { workspace, hasCell: () => agent.world.hasCell() }));
+      filter?.memory &&
+      (await this.#audit(filter.memory, fork, {
+        workspace,
+        hasReadOnlySandbox: () => agent.world.hasReadOnlySandbox(),
+      }));
     const parts: AgentParts = {
       ...{ registry, journal, line, extensions, replayed, inherited, ask },
       options: workspace.options,
@@ -379,12 +387,15 @@ export class LocalHost implements ChildHost {
   #audit(
     memory: MemoryFolder,
     plan: ForkPlan,
-    { workspace, hasCell }: { readonly workspace: ChildWorkspace; readonly hasCell: () => Promise<boolean> },
+    {
+      workspace,
+      hasReadOnlySandbox,
+    }: { readonly workspace: ChildWorkspace; readonly hasReadOnlySandbox: () => Promise<boolean> },
   ): Promise<RunAudit | string> {
     const { options, journal, parent, follow } = this.#options;
     const { cwd, directories } = workspace.options;
     return RunAudit.begin({
-      ...{ memory, cwd, hasCell, follow },
+      ...{ memory, cwd, hasReadOnlySandbox, follow },
       roots: [cwd, ...directories],
       agent: plan.agentId ?? plan.task,
       ignoredFolders: [options.state],

@@ -7,10 +7,14 @@
 import { execFile } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { classify, findProgram, type PlanCell, planHazard } from "@prefork/guard";
+import { classify, findProgram, planHazard, type ReadOnlySandbox } from "@prefork/guard";
 import { cleanEnvironment, GitViews } from "@prefork/guard/internal";
 
-export type GitPlace = { readonly cwd: string; readonly signal: AbortSignal; readonly cell?: PlanCell };
+export type GitPlace = {
+  readonly cwd: string;
+  readonly signal: AbortSignal;
+  readonly readOnlySandbox?: ReadOnlySandbox;
+};
 
 /** Absolute paths. A folder ends in a slash and stands for everything below it. */
 export type GitStatus = {
@@ -126,11 +130,11 @@ const runner =
 
 const started = (
   plain: readonly string[],
-  { cwd, signal, cell }: GitPlace,
+  { cwd, signal, readOnlySandbox }: GitPlace,
   variables: Readonly<Record<string, string>>,
 ): Promise<GitAnswer> =>
   new Promise((done) => {
-    const [program = "", ...args] = cell ? cell.enter(plain, cwd) : plain;
+    const [program = "", ...args] = readOnlySandbox ? readOnlySandbox.enter(plain, cwd) : plain;
     const how = {
       cwd,
       env: { ...cleanEnvironment(), ...variables },

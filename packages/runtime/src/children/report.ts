@@ -48,7 +48,7 @@ const partsOf = (text: string): ReadonlyMap<Label, string> => {
 
 const NOTHING = /^(none|nothing|n\/a|-)\.?$/i;
 
-/** At line breaks, and at commas that stand in no brackets: those before a closing one. */
+/** Splits at line breaks, and at commas outside parentheses. */
 const listed = (text: string): readonly string[] => {
   const items: string[] = [];
   let [end, isInside] = [text.length, false];
@@ -98,7 +98,7 @@ export const readFileClaims = ({ filesChanged }: Report): readonly ReportClaim[]
     return [{ text, names: [text, ...paths].slice(0, MOST_NAMES), isName: paths.length > 0 }];
   });
 
-/** The name without Markdown marks around it, a full stop or a line number behind it. */
+/** The name without Markdown marks around it, and without a full stop or a line number after it. */
 const bare = (text: string): string =>
   text
     .trim()

@@ -10,7 +10,13 @@
 import { existsSync, realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { classify, type Touches, type Watch, watchTrees } from "@prefork/guard";
-import { type DatedBreach, leavesCell, type MemoryFolder, partsBelow, shownName } from "@prefork/guard/internal";
+import {
+  type DatedBreach,
+  type MemoryFolder,
+  mayRunOutsideSandbox,
+  partsBelow,
+  shownName,
+} from "@prefork/guard/internal";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 
 export type AuditOptions = {
@@ -27,7 +33,7 @@ export type AuditOptions = {
   /** Do other commands of the session run in the background? They may write at any time. */
   readonly othersRun: boolean;
   /** Do its commands run in the read-only sandbox? */
-  readonly hasCell: () => Promise<boolean>;
+  readonly hasReadOnlySandbox: () => Promise<boolean>;
   readonly follow: (follower: (event: RuntimeEvent) => void) => Disposable;
   readonly now?: () => number; // default: the clock that files are dated by
   readonly maxFiles?: number; // default: 50,000; what the run may at most add to them
@@ -46,7 +52,7 @@ const MOST_BYTES = 8 * 1024 * 1024;
 const TICK_MS = 20;
 const MOST_NAMED = 10;
 /** Reverted files that the text names; the event names all. */
-const MOST_TOLD = 200;
+const MAX_REPORTED = 200;
 
 /** Large generated folders. They are skipped if the tree is too large otherwise. */
 const MADE = /\/(?:node_modules|\.venv|venv|target|dist|build|\.cache|\.next|__pycache__)$/;
@@ -81,28 +87,28 @@ export class RunAudit implements AsyncDisposable {
     if (problem !== undefined) throw new Error(problem);
     const tops = roots.map(realPath);
     const isUpkeep = (path: string): boolean => isGitUpkeep(path, tops.find((top) => path.startsWith(`${top}/`)) ?? "");
-    const watched = (leaveOut: (path: string) => boolean) =>
+    const watchExcept = (exclude: (path: string) => boolean) =>
       watchTrees({
-        ...{ folders: topmost(roots), allowed: [memory.path], maxBytes: MOST_BYTES, beyond: "report", leaveOut },
+        ...{ folders: topmost(roots), allowed: [memory.path], maxBytes: MOST_BYTES, beyond: "report", exclude },
         ...(maxFiles === undefined ? {} : { maxFiles }),
       });
-    const started = await watched(isUpkeep);
-    const again = started.ok ? started : await watched((path) => isUpkeep(path) || MADE.test(path));
-    return again.ok ? new RunAudit(options, again.watch) : again.reason;
+    const started = await watchExcept(isUpkeep);
+    const retried = started.ok ? started : await watchExcept((path) => isUpkeep(path) || MADE.test(path));
+    return retried.ok ? new RunAudit(options, retried.watch) : retried.reason;
   }
 
   async end(): Promise<Audited> {
     this.#following[Symbol.dispose]();
     const { memory, keep: folder, agent } = this.#options;
     const compared = await this.#watch.compare();
-    const hasCell = await this.#options.hasCell();
-    const isOwn = (breach: DatedBreach): boolean => this.#isOwn(breach, hasCell);
+    const hasReadOnlySandbox = await this.#options.hasReadOnlySandbox();
+    const isOwn = (breach: DatedBreach): boolean => this.#isOwn(breach, hasReadOnlySandbox);
     const ownBreaches = compared.breaches.filter(isOwn);
     const meanwhile = compared.breaches.filter((breach) => !isOwn(breach));
     const unknown = compared.ok
       ? []
       : [`whether it changed anything else outside ${memory.path} is not known: ${compared.reason}`];
-    const hidItself = !compared.ok && this.#couldHaveWritten(hasCell);
+    const hidItself = !compared.ok && this.#couldHaveWritten(hasReadOnlySandbox);
     const notes = [
       ...(meanwhile.length === 0
         ? []
@@ -112,12 +118,12 @@ export class RunAudit implements AsyncDisposable {
       ...(hidItself ? [] : unknown),
     ];
     if (ownBreaches.length === 0 && !hidItself) return { notes };
-    const files = await this.#watch.putBack(ownBreaches, { folder, prefix: `outside-${agent}` });
+    const files = await this.#watch.revertSome(ownBreaches, { folder, prefix: `outside-${agent}` });
     const descriptions = files.map(({ path, change, reverted, copy }) => {
       const kept = copy === undefined ? "" : `; what stood there is in ${copy}`;
       return `${change} ${shownName(path)} (${reverted ? `put back${kept}` : "left as it is"})`;
     });
-    const changed = `it changed what its filter does not let it change, outside ${memory.path}: ${first(descriptions, MOST_TOLD)}`;
+    const changed = `it changed what its filter does not let it change, outside ${memory.path}: ${first(descriptions, MAX_REPORTED)}`;
     const breach = [...(files.length === 0 ? [] : [changed]), ...(hidItself ? unknown : [])].join("; ");
     return { breach, notes, event: { type: "fork_breached", folder: memory.path, files } };
   }
@@ -127,18 +133,18 @@ export class RunAudit implements AsyncDisposable {
     await this.#watch[Symbol.asyncDispose]();
   }
 
-  #isOwn({ path, atMs }: DatedBreach, hasCell: boolean): boolean {
+  #isOwn({ path, atMs }: DatedBreach, hasReadOnlySandbox: boolean): boolean {
     if (this.#written.has(path)) return true;
     if ([...this.#written].some((name) => name.endsWith("/") && path.startsWith(name))) return true;
     const at = (span: Span): boolean => span.from - TICK_MS <= atMs && atMs <= span.to + 1;
-    const couldHave = (span: Span): boolean => at(span) && !(hasCell && span.isKeptIn);
+    const couldHave = (span: Span): boolean => at(span) && !(hasReadOnlySandbox && span.isKeptIn);
     return !this.#options.othersRun && this.#commands.some(couldHave) && !this.#others.some(at);
   }
 
   /** The comparison was possible before the run and is not any more. Was a call of the run the only one working? */
-  #couldHaveWritten(hasCell: boolean): boolean {
+  #couldHaveWritten(hasReadOnlySandbox: boolean): boolean {
     const overlaps = (a: Span, b: Span): boolean => a.from <= b.to && b.from <= a.to;
-    const isFree = (span: Span): boolean => !(hasCell && span.isKeptIn);
+    const isFree = (span: Span): boolean => !(hasReadOnlySandbox && span.isKeptIn);
     const alone = (span: Span): boolean => !this.#others.some((other) => overlaps(span, other));
     return !this.#options.othersRun && this.#commands.some((span) => isFree(span) && alone(span));
   }
@@ -161,7 +167,7 @@ export class RunAudit implements AsyncDisposable {
       }
       const isPlan = event.asPlan === true;
       if (!isOwn && isPlan && runs.every((command) => classify(command).verdict === "read-only")) return;
-      const isKeptIn = isPlan && runs.every(runsInCell);
+      const isKeptIn = isPlan && runs.every(staysInSandbox);
       const span: Span = { from: now(), to: Number.POSITIVE_INFINITY, isKeptIn };
       (isOwn ? this.#commands : this.#others).push(span);
       if (!stays) this.#open.set(key, span);
@@ -175,9 +181,9 @@ export class RunAudit implements AsyncDisposable {
 }
 
 /** Commands that report on the system run outside the sandbox. */
-const runsInCell = (command: string): boolean => {
+const staysInSandbox = (command: string): boolean => {
   const judged = classify(command);
-  return judged.verdict === "read-only" && !leavesCell(judged.plan.steps);
+  return judged.verdict === "read-only" && !mayRunOutsideSandbox(judged.plan.steps);
 };
 
 const realPath = (path: string): string => {

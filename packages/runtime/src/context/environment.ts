@@ -11,9 +11,9 @@ import {
   classify,
   findProgram,
   type Mode,
-  type PlanCell,
   type PlanResult,
   planHazard,
+  type ReadOnlySandbox,
   runPlan,
 } from "@prefork/guard";
 import type { Clock } from "../ports.ts";
@@ -115,7 +115,7 @@ export type GitSummary =
 export type GitOptions = {
   readonly cwd: string;
   readonly home?: string; // default: the user's
-  readonly cell?: PlanCell;
+  readonly readOnlySandbox?: ReadOnlySandbox;
   readonly signal?: AbortSignal;
 };
 

@@ -33,10 +33,10 @@ export type Prompt = string | readonly ContentBlock[];
 
 /** `notes`: what extensions add to this prompt. */
 export const firstContent = (
-  around: Surroundings,
+  surroundings: Surroundings,
   prompt: Prompt,
   notes: readonly TextBlock[] = [],
-): readonly ContentBlock[] => [...surroundingBlocks(around), ...notes, ...promptBlocks(prompt)];
+): readonly ContentBlock[] => [...surroundingBlocks(surroundings), ...notes, ...promptBlocks(prompt)];
 
 export const promptBlocks = (prompt: Prompt): readonly ContentBlock[] =>
   typeof prompt === "string" ? [text(prompt)] : prompt;

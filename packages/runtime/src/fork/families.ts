@@ -62,8 +62,12 @@ export class ResumedFamilies {
     // A request that was sent and not answered already has the markers.
     const isMarked = markers.some(({ role }) => role === "shared");
     if (isSent || !prefix.startsWith(shared)) return; // its context may have been begun anew since
-    const left = { shared, markers, askedAt };
-    const next = this.#request(family, left, { line: "parent", ttl: conditions.ttl, cold: isCold(left, conditions) });
+    const unsent = { shared, markers, askedAt };
+    const next = this.#request(family, unsent, {
+      line: "parent",
+      ttl: conditions.ttl,
+      cold: isCold(unsent, conditions),
+    });
     line.planNext(
       isMarked
         ? { ...next, markers: (grown) => nextMarkers(grown, markers, { ttl: conditions.ttl, unanswered: true }) }
@@ -71,8 +75,8 @@ export class ResumedFamilies {
     );
   }
 
-  #request(family: string, left: UnsentFamily, marking: Marking): NextRequest {
-    return { markers: (grown) => markersFor(grown, left, marking), admit: (signal) => this.admit(family, signal) };
+  #request(family: string, unsent: UnsentFamily, marking: Marking): NextRequest {
+    return { markers: (grown) => markersFor(grown, unsent, marking), admit: (signal) => this.admit(family, signal) };
   }
 
   #gateOf(family: string): LaunchGate {
@@ -85,10 +89,10 @@ export class ResumedFamilies {
 /** The markers for the first request of a fork that was never answered. */
 export const resumedMarkers = (
   grown: FrozenPrefix,
-  left: UnsentFamily,
+  unsent: UnsentFamily,
   { tail, ...conditions }: FamilyConditions & { readonly tail: boolean },
 ): readonly Marker[] =>
-  markersFor(grown, left, { line: "fork", tail, ttl: childTtl(conditions.facts), cold: isCold(left, conditions) });
+  markersFor(grown, unsent, { line: "fork", tail, ttl: childTtl(conditions.facts), cold: isCold(unsent, conditions) });
 
 const markersFor = (grown: FrozenPrefix, { shared, markers }: UnsentFamily, marking: Marking): readonly Marker[] =>
   familyMarkers(grown, markers, { ...marking, ...(shared.tip ? { sharedEnd: shared.tip } : {}) });

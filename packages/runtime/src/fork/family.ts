@@ -54,7 +54,7 @@ export type FamilyRequest = {
   readonly mayGrow?: boolean; // default: false
   /** The gate of earlier forks of the same bytes. */
   readonly gate?: LaunchGate;
-  readonly edge?: GateClock; // default: real time
+  readonly clock?: GateClock; // default: real time
 };
 
 export type GrownFamily = {
@@ -82,8 +82,9 @@ export const growFamily = (start: FamilyRequest): GrownFamily => {
   const { markers, responseId, measured } = parent;
   const inherited = inherit(start);
   const { base, shared } = inherited;
-  const left = parent.askedAt === undefined ? 0 : entryLifetimeMs(ttl, facts) - Math.max(0, now - parent.askedAt);
-  const cold = left < TRANSIT_MS;
+  const remainingMs =
+    parent.askedAt === undefined ? 0 : entryLifetimeMs(ttl, facts) - Math.max(0, now - parent.askedAt);
+  const cold = remainingMs < TRANSIT_MS;
   // Children are short-lived, so their entries use the child TTL even if the parent pays for a longer one.
   const memberTtl = childTtl(facts);
   const plan = planFamily({
@@ -94,22 +95,22 @@ export const growFamily = (start: FamilyRequest): GrownFamily => {
     ...(parentFollows ? { parentNext: "unknown" } : {}),
     ...{ inFlight: tail.inFlight, cold, facts, parentTtl: ttl },
     ttl: { members: memberTtl, parent: ttl },
-    ...(cold ? {} : { expiresInMs: left }),
+    ...(cold ? {} : { expiresInMs: remainingMs }),
   });
   const { question, decision, sizes } = plan;
   const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
   const lifetimeMs = entryLifetimeMs(memberTtl, facts);
   const order = { ...launchOrder({ launch, waitCapMs }, parent.protocol), lifetimeMs };
-  const gate = start.gate ?? new LaunchGate(order, start.edge);
+  const gate = start.gate ?? new LaunchGate(order, start.clock);
   const request = (line: number | "parent"): NextRequest => ({
     markers: (grown) => plan.markers(line, grown),
     admit: (signal) => gate.admit(signal),
     ...(start.diagnoses && responseId !== undefined && line !== "parent" ? { diagnoseAgainst: responseId } : {}),
   });
-  const foreseen = foreseenFor(parent, { prefix: inherited.tail.prefix, cold });
+  const knownMissReason = knownMissReasonFor(parent, { prefix: inherited.tail.prefix, cold });
   const isLed = (place: number): boolean => launch === "at-once" || (place === 0 && !start.gate);
   const expectations = plans.map((_, place) =>
-    expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base, until: now + lifetimeMs }),
+    expectationFor({ ...sizes, facts, knownMissReason, leads: isLed(place), parent, base, until: now + lifetimeMs }),
   );
   // The parent takes part if it has its children's tail. It also takes part if they wait for a leader, because an entry
   // that is about to expire for them may be gone for the parent too.
@@ -236,7 +237,7 @@ const queueAdvice = ({ plans, places }: FamilyRequest, lifetimeMs: number): read
 };
 
 /** Why the leader can read little or nothing; undefined if it can read the prefix. */
-const foreseenFor = (
+const knownMissReasonFor = (
   { lastSent, askedAt }: LineageState,
   { prefix, cold }: { readonly prefix: FrozenPrefix; readonly cold: boolean },
 ): string | undefined => {
@@ -249,7 +250,7 @@ const foreseenFor = (
 
 type Expecting = FamilyPlan["sizes"] & {
   readonly facts: ModelFacts | undefined;
-  readonly foreseen: string | undefined;
+  readonly knownMissReason: string | undefined;
   readonly leads: boolean;
   readonly parent: LineageState;
   readonly base: FrozenPrefix;
@@ -257,11 +258,11 @@ type Expecting = FamilyPlan["sizes"] & {
 };
 
 const expectationFor = (expecting: Expecting): Expectation => {
-  const { prefix, tail, facts, foreseen, leads, parent, base, until } = expecting;
+  const { prefix, tail, facts, knownMissReason, leads, parent, base, until } = expecting;
   const least = facts?.minimumPrefix ?? 0;
   const sent = parent.lastSent ?? base;
-  const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, foreseen: why, parent: sent });
-  if (leads && foreseen !== undefined) return nothing(foreseen);
+  const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, knownMissReason: why, parent: sent });
+  if (leads && knownMissReason !== undefined) return nothing(knownMissReason);
   const { unreportedReads: unreported, sharesTails = true, pacing } = parent.protocol;
   const most = prefix + (leads || !sharesTails ? 0 : tail);
   if (most < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);

@@ -14,8 +14,8 @@ export type CacheSafeParams = LineageState & {
   readonly querySource?: string;
 };
 
-/** Equal for two snapshots exactly if one could read all that the other wrote. Markers and temperature are not in it: the
- *  former stand outside the prefix, the latter is sent with it and changes nothing in how it is rendered. */
+/** Equal for two snapshots exactly if one could read all that the other wrote. Markers and temperature are not in it:
+ *  the former are not part of the prefix, the latter is sent with it and changes nothing in how it is rendered. */
 export const cacheKeyHash = ({ prefix, head, protocol }: Keyed): string =>
   head.settings.temperature === undefined ? prefix.hash : untemperedHash(prefix, { head, protocol });
 

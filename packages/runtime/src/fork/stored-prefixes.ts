@@ -118,7 +118,8 @@ export class StoredPrefixes {
     return { reason: decision.reason, ready: kept.ready, release: (isFinal) => this.#endUse(kept, isFinal) };
   }
 
-  /** The same request with an entry's name in place of what stands in it; undefined where none begins it. */
+  /** The same request with an entry's name in place of the bytes that the entry contains; undefined if no entry
+   *  matches its beginning. */
   nameStored(prepared: Prepared): NamedRequest | undefined {
     for (const kept of this.#kept.values()) {
       const { entry, plan, lostAt } = kept;
@@ -135,7 +136,7 @@ export class StoredPrefixes {
   /** Entries that an earlier run of the session left behind. */
   async takeOver(state: ReadonlyMap<string, Json>, account: Budget): Promise<void> {
     for (const [slot, value] of state) {
-      const left = slot.startsWith(STORED_SLOT) ? leftIn(value) : undefined;
+      const left = slot.startsWith(STORED_SLOT) ? parseStored(value) : undefined;
       if (!left) continue;
       const { name, model, tokens, from, until } = left;
       const now = this.#options.clock.now();
@@ -352,7 +353,7 @@ const planned = (lines: readonly FrozenPrefix[]): CachedContentPlan | undefined 
   }
 };
 
-/** Does an entry hold the beginning of these bytes, to the end of a whole content? */
+/** Does an entry contain the beginning of these bytes, up to the end of a complete content? */
 export const isStartOf = (
   prefix: FrozenPrefix,
   { model, segments, hash }: Pick<CachedContentPlan, "model" | "segments" | "hash">,
@@ -370,7 +371,7 @@ const costs = (
   return { creation: bills?.creation.money ?? 0, storage: bills?.storage.money ?? 0 };
 };
 
-const leftIn = (value: Json): (Held & { readonly model: string }) | undefined => {
+const parseStored = (value: Json): (Held & { readonly model: string }) | undefined => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const { name, tokens, model, from, until } = value as Readonly<Record<string, Json>>;
   if (typeof name !== "string" || typeof model !== "string") return undefined;
@@ -381,17 +382,17 @@ const leftIn = (value: Json): (Held & { readonly model: string }) | undefined =>
 /** A client whose requests name what is stored of them. One that the provider no longer knows is sent whole. */
 export const withStoredPrefixes = (client: Client, stored: StoredPrefixes): Client => ({
   stream: (prepared, signal) => client.stream(stored.nameStored(prepared)?.prepared ?? prepared, signal),
-  send: async (prepared, signal, hearing) => {
+  send: async (prepared, signal, options) => {
     const naming = stored.nameStored(prepared);
-    if (!naming) return client.send(prepared, signal, hearing);
+    if (!naming) return client.send(prepared, signal, options);
     try {
-      const answer = await client.send(naming.prepared, signal, hearing);
+      const answer = await client.send(naming.prepared, signal, options);
       naming.found();
       return answer;
     } catch (error) {
       if (!(error instanceof ModelError) || error.reason.kind !== "not-found" || error.afterContent) throw error;
       naming.lost();
-      return client.send(prepared, signal, hearing);
+      return client.send(prepared, signal, options);
     }
   },
   close: () => {

@@ -10,10 +10,10 @@ import type { EventBody } from "../events.ts";
 
 export type Expectation = {
   readonly tokens: number;
-  /** How many of them no provider has counted: a shortfall within these is no finding. */
+  /** How many of them no provider has counted: a shortfall within these is not reported. */
   readonly estimated: number;
-  /** Why so little, where that is foreseen: a cold leader, a prefix below the minimum. */
-  readonly foreseen?: string;
+  /** Why little or nothing is expected, if that is known beforehand: a cold leader, a prefix below the minimum. */
+  readonly knownMissReason?: string;
   /** Why the provider may have read all of it without reporting so, if it may. */
   readonly unreported?: string;
   /** The shared entry may have expired for a member that is sent later than this. */
@@ -60,18 +60,18 @@ export const findCacheMiss = ({
   askedAt = 0,
   diagnosed,
 }: Verifying): CacheMiss | undefined => {
-  const { tokens: expected, estimated, foreseen, unreported, until = Number.POSITIVE_INFINITY } = expectation;
+  const { tokens: expected, estimated, knownMissReason, unreported, until = Number.POSITIVE_INFINITY } = expectation;
   const { settledAt = 0 } = expectation;
   const prompt = promptTokens(usage);
   const { read } = usage;
   const isShort = read < (expected - estimated) * ALL_BUT_NOISE;
   const isLow = read < prompt * HALF;
-  if (!isShort && !(isLow && foreseen !== undefined)) return undefined;
+  if (!isShort && !(isLow && knownMissReason !== undefined)) return undefined;
   const isUnreported = read === 0 && unreported !== undefined && diverged === undefined;
   const isLate = askedAt > until && diverged === undefined;
   const isEarly = askedAt < settledAt && diverged === undefined;
   const why = { diverged, diagnosed, isLate, isEarly, unreported: isUnreported ? unreported : undefined };
-  const cause = isShort || isUnreported ? causeOf(why) : (foreseen ?? "");
+  const cause = isShort || isUnreported ? causeOf(why) : (knownMissReason ?? "");
   const isWarning = isShort && isLow && expected >= prompt * HALF && !isUnreported && !isLate && !isEarly;
   return { expected, read, prompt, cause, isWarning, ...(diverged === undefined ? {} : { diverged }) };
 };

@@ -1,8 +1,8 @@
 /** What should the provider's cache have held, by its own reports, and which entries stored by name could a request
  *  have read? Pure.
- *  Invariant: the length of an entry is the provider's own figure if any report tells it: a request's cache reads and
+ *  Invariant: the length of an entry is the provider's own figure if any report states it: a request's cache reads and
  *  writes end at its last marker, and a read that ends between two known positions ends at the only marker between
- *  them. Only what no report tells is estimated, by the bytes between known positions, and marked as estimated. An
+ *  them. Only what no report states is estimated, by the bytes between known positions, and marked as estimated. An
  *  entry stored by name counts for requests that begin with its bytes, from its creation until it was released; a lost
  *  one still counts, and says since when.
  *  Elsewhere: who could read whose entry (families.ts), why less was read (miss-reason.ts), creating stored entries
@@ -110,7 +110,7 @@ class LengthTable {
     if (only && others.length === 0 && read > 0) this.#known.set(only.hash, read);
   }
 
-  /** The segment of a request that ends at this many tokens, if a report tells it. */
+  /** The segment of a request that ends at this many tokens, if a report states it. */
   endingAt(request: SentRequest, tokens: number): Segment | undefined {
     for (let at = lastTrustedSegment(request); at; at = at.before) {
       const known = this.#known.get(at.hash);

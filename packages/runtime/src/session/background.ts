@@ -198,10 +198,10 @@ type Interrupting = {
 /** For a command or another call, which has no journal. */
 const UNKNOWN = "What it has done until then is unknown; look at the present state before you go on.";
 
-type LeftBehind = Pick<TaskResult, "text" | "turns" | "usage" | "usd">;
+type PartialWork = Pick<TaskResult, "text" | "turns" | "usage" | "usd">;
 
 /** What an interrupted task had done. */
-const readLeftBehind = async (store: SessionStore, session: string): Promise<LeftBehind> => {
+const readPartialWork = async (store: SessionStore, session: string): Promise<PartialWork> => {
   const { replayed } = await readSession(store, session);
   const texts = replayed.messages
     .slice(replayed.inherited?.messages.length ?? 0)
@@ -218,17 +218,17 @@ const readLeftBehind = async (store: SessionStore, session: string): Promise<Lef
 const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> => {
   const { table, store, account, now, reportedEnd } = interrupting;
   const nothing = { turns: 0, usage: noUsage, usd: 0 };
-  const left: LeftBehind =
+  const partial: PartialWork =
     task.session === undefined
       ? { ...nothing, text: task.state.kind === "queued" ? "Nothing of it was begun." : UNKNOWN }
-      : await readLeftBehind(store, task.session).catch(() => ({
+      : await readPartialWork(store, task.session).catch(() => ({
           ...nothing,
           text: `Its session ${task.session} cannot be read.`,
         }));
-  const { turns } = left;
+  const { turns } = partial;
   // For a resumed task, the cost of earlier runs is already counted.
-  const usage = task.spent ? subtractUsage(left.usage, task.spent.usage) : left.usage;
-  const usd = Math.max(0, left.usd - (task.spent?.usd ?? 0));
+  const usage = task.spent ? subtractUsage(partial.usage, task.spent.usage) : partial.usage;
+  const usd = Math.max(0, partial.usd - (task.spent?.usd ?? 0));
   const copy = parsePlan(task.plan)?.isolation ? ` What it changed is on branch prefork/${task.id}.` : "";
   const outcome = {
     summary: reportedEnd?.summary ?? "interrupted",
@@ -236,7 +236,7 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
   } as const;
   const text = reportedEnd
     ? (reportedEnd.result ?? "")
-    : `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}${copy}`;
+    : `Interrupted: the session ended while this task was ${task.state.kind}. ${partial.text}${copy}`;
   const result = { summary: outcome.summary, text, usage, usd, turns, toolUses: 0, ms: reportedEnd?.usage?.ms ?? 0 };
   table.step(task.id, { type: "ended", end: outcome.end, at: now, result }, { notify: !reportedEnd });
   account.settle({ usd: 0, tokens: 0 }, { usage, usd });

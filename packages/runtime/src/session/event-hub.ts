@@ -137,7 +137,7 @@ export class EventHub {
 
   /** Reads from now on, until the hub closes, the reader leaves, or it gets the event that `isLast`. */
   read(reading: ReaderOptions = {}): EndingReader {
-    const reader = new Reader((left) => this.#readers.delete(left), reading);
+    const reader = new Reader((reader) => this.#readers.delete(reader), reading);
     this.#readers.add(reader);
     for (const event of this.#early ?? []) reader.give(event);
     if (this.#isClosed) reader.end();
@@ -153,7 +153,7 @@ export class EventHub {
 
   /** The kept events from this seq on, then live ones. Without a seq: live ones only. */
   replay(fromSeq?: number): EndingReader & { readonly keptFrom: number } {
-    const reader = new Reader((left) => this.#readers.delete(left), {});
+    const reader = new Reader((reader) => this.#readers.delete(reader), {});
     const kept = this.#kept ?? [];
     if (fromSeq !== undefined) for (const event of kept) if (event.seq >= fromSeq) reader.give(event);
     this.#readers.add(reader);

@@ -1,5 +1,5 @@
 /** How agents are started in a session, and within which limits: by the program, the settings and the environment.
- *  A limit holds from every side, and the lowest counts. Defaults are filled here. An environment variable with an
+ *  Limits from all sources apply, and the lowest wins. Defaults are filled here. An environment variable with an
  *  unknown value changes nothing and is named in a notice; an empty one counts as unset.
  *  Elsewhere: what the settings say (@prefork/guard), what is done with the result (../fork). */
 

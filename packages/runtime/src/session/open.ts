@@ -141,12 +141,12 @@ const withoutSpelling = (block: Block): Block => {
 
 type Switch = { readonly model: string; readonly protocol: Protocol; readonly cacheKey: string };
 
-const ITS_OWN: readonly Block["type"][] = ["thinking", "redacted_thinking", "provider"];
+const MODEL_SPECIFIC: readonly Block["type"][] = ["thinking", "redacted_thinking", "provider"];
 
 /** Another model cannot read this one's cache, and accepts neither its thinking nor blocks that only it understands. */
 const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messages: readonly Message[]): void => {
   const kept = messages.flatMap((message): readonly Message[] => {
-    const content = message.content.filter(({ type }) => !ITS_OWN.includes(type)).map(withoutSpelling);
+    const content = message.content.filter(({ type }) => !MODEL_SPECIFIC.includes(type)).map(withoutSpelling);
     return content.length === 0 ? [] : [{ ...message, content }];
   });
   const { head } = line.state;
@@ -178,7 +178,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   const hub = new EventHub({
     session: journal.id,
     now: clock.now,
-    familyOf: (agent) => beside.table.find(agent)?.family,
+    familyOf: (agent) => background.table.find(agent)?.family,
   });
   const { model } = line.state.head;
   mustBePriced(model, { limits, settings: line.state.head.settings });
@@ -201,12 +201,12 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
           asker,
         ),
     });
-  const beside = composeBackground({
+  const background = composeBackground({
     ...{ options, registry, journal, engines, stored, hub, settings, questions, line, extensions },
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
   });
-  const { launcher, taskTools, inbox, table, slot, shells } = beside;
+  const { launcher, taskTools, inbox, table, slot, shells } = background;
   const making = makeAgent({
     ...{ options, registry, journal, line, settings, extensions, remember },
     engine: engines.open(model),
@@ -244,18 +244,18 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   hub.follow((event) => extensions.notify(event));
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
-  await beside.takeOver(clock.now());
-  return new Session({ ...{ options, agent, journal, engines, stored, hub, extensions, questions }, ...beside });
+  await background.takeOver(clock.now());
+  return new Session({ ...{ options, agent, journal, engines, stored, hub, extensions, questions }, ...background });
 };
 
 /** A call waited for its agent when the process died. If the agent had ended and its end is not announced otherwise, its
  *  report is the answer. */
 const answeredByTasks = (replayed: Replayed): Replayed => {
   const { state, notices, openCalls } = replayed;
-  const isUntold = ({ id }: Task): boolean => !notices.some(({ source }) => source === id);
+  const isUnreported = ({ id }: Task): boolean => !notices.some(({ source }) => source === id);
   const answered = openCalls.map((open): OpenCall => {
     const task = tasksIn(state).findLast(({ plan }) => parsePlan(plan)?.call === open.call.id);
-    if (open.status !== "started" || task?.state.kind !== "ended" || !task.result || !isUntold(task)) return open;
+    if (open.status !== "started" || task?.state.kind !== "ended" || !task.result || !isUnreported(task)) return open;
     const isError = task.state.end !== "reported";
     const content = [text(task.result.text)];
     const result: ToolResultBlock = {

@@ -1,6 +1,5 @@
-/** What a caller says about a session, and the defaults for everything else.
- *  Every default is filled once, here, so nobody else asks whether something was given. Limits that are no valid
- *  numbers are refused by name.
+/** What a caller says about a session, and the defaults for everything else. Every default is filled once, here, so
+ *  nobody else asks whether something was given. Limits that are not valid numbers are refused by name.
  *  Elsewhere: opening the session (open.ts), limits of forks (forking.ts). */
 
 import { randomBytes, randomUUID } from "node:crypto";
@@ -25,7 +24,7 @@ export type Permissions = {
   /** A permission policy was stated, so forks may run with nobody to ask. Default: whether `allow`, `deny` or `mode` is
    *  given. */
   readonly stated?: boolean;
-  /** Keeps a rule of the answer "always" beyond this session. Default: it holds for this session. */
+  /** Keeps a rule of the answer "always" beyond this session. Default: it applies to this session only. */
   readonly remember?: (rule: string) => Promise<void>;
 };
 
@@ -37,7 +36,7 @@ export type SessionOptions = {
   readonly engines?: readonly Engine[];
   readonly model?: string; // default: the engine's
   readonly cwd?: string; // default: the process's
-  /** Folders beside `cwd` that count as part of the workspace. */
+  /** Additional folders that count as part of the workspace. */
   readonly directories?: readonly string[];
   readonly tools?: readonly Tool[]; // default: the built-in ones
   readonly permissions?: Permissions;
@@ -149,7 +148,7 @@ export const resolveOptions = (options: SessionOptions): ResolvedOptions => {
   };
 };
 
-/** A caller's own clock stands still when it would go back. */
+/** If a caller's clock goes back, its last value is kept. */
 const steady = (clock: Clock | undefined): Clock =>
   clock
     ? { ...clock, now: steadyNow({ wall: clock.now, ticks: () => 0 }) }

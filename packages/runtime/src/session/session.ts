@@ -295,7 +295,7 @@ export class Session implements AsyncDisposable {
       if (!(error instanceof JournalError)) throw error;
       hub.emit({ type: "journal_troubled", problem: error.message });
     }
-    done(); // nothing is left to do, and a reader of the event may go on at once
+    done(); // nothing is left to do, and a reader of the event may start the next exchange at once
     hub.emit({ type: "exchange_ended", end, reason, turns, usage, usd });
     if (tasks === "leave")
       this.#watchTasks().catch((error: unknown) =>

@@ -56,12 +56,12 @@ export class TaskTable {
   }
 
   /** False if this step is not possible; then nothing happens. */
-  step(id: string, step: TaskStep, { notify: isTold = true }: StepOptions = {}): boolean {
+  step(id: string, step: TaskStep, { notify: notifies = true }: StepOptions = {}): boolean {
     const before = this.#tasks.get(id);
     const task = before && applyStep(before, step);
     if (!task) return false;
     const { journal, inbox, newNoticeId } = this.#options;
-    const notification = step.type === "ended" && isTold ? notificationOf(newNoticeId(), task) : undefined;
+    const notification = step.type === "ended" && notifies ? notificationOf(newNoticeId(), task) : undefined;
     if (notification)
       inbox.add({ id: notification.id, task: id, text: notificationText(notification) }, [taskEntry(task)]);
     else if (step.type === "woken")
@@ -81,9 +81,9 @@ export class TaskTable {
 
 /** The notification of a task's end, if the parent was told of it but the task's row does not say so. That happens
  *  if the line with the end is lost. */
-export const findReportedEnd = (task: Task, told: JournalledNotices | undefined): Notification | undefined => {
-  const notice = told?.lastNotices.get(task.id);
-  if (!notice || isEnded(task) || notice.seq < (told?.stateSeqs.get(SLOT + task.id) ?? 0)) return undefined;
+export const findReportedEnd = (task: Task, notices: JournalledNotices | undefined): Notification | undefined => {
+  const notice = notices?.lastNotices.get(task.id);
+  if (!notice || isEnded(task) || notice.seq < (notices?.stateSeqs.get(SLOT + task.id) ?? 0)) return undefined;
   return parseNotifications(notice.text).find((one) => one.task === task.id);
 };
 

@@ -110,11 +110,11 @@ const describeEnd = (text: string, { exitCode, leftBehind, stopped, timeoutMs }:
 
 // --- plans -------------------------------------------------------------------------------------------------------------
 
-const planOptions = ({ cwd, cell, signal }: ToolContext, timeoutMs: number): PlanRun => ({
+const planOptions = ({ cwd, readOnlySandbox, signal }: ToolContext, timeoutMs: number): PlanRun => ({
   cwd,
   timeoutMs,
   signal,
-  ...(cell === undefined ? {} : { cell }),
+  ...(readOnlySandbox === undefined ? {} : { readOnlySandbox }),
 });
 
 const runPlanned = async (timeoutMs: number, context: ToolContext): Promise<ToolOutput> => {

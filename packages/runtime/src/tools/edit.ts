@@ -73,11 +73,11 @@ export const editTool = defineTool({
   },
 });
 
-const MAX_TOLD = 20;
+const MAX_REPORTED = 20;
 
 const describeLines = (lines: readonly number[]): string => {
-  const more = lines.length > MAX_TOLD ? ` and ${lines.length - MAX_TOLD} more` : "";
-  return `${lines.length} ${lines.length === 1 ? "place" : "places"}, at ${lines.length === 1 ? "line" : "lines"} ${lines.slice(0, MAX_TOLD).join(", ")}${more}`;
+  const more = lines.length > MAX_REPORTED ? ` and ${lines.length - MAX_REPORTED} more` : "";
+  return `${lines.length} ${lines.length === 1 ? "place" : "places"}, at ${lines.length === 1 ? "line" : "lines"} ${lines.slice(0, MAX_REPORTED).join(", ")}${more}`;
 };
 
 /** The edits, or what is wrong with the input. */

@@ -99,7 +99,7 @@ export class PatternFinder implements AsyncDisposable {
   #isQuick: boolean;
   #worker: Promise<Worker | string> | undefined;
 
-  /** May throw SyntaxError for a pattern that is none. */
+  /** May throw SyntaxError for an invalid pattern. */
   constructor({ signal, ...search }: PatternSearch) {
     this.#signal = signal;
     this.#search = search;

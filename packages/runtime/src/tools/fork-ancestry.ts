@@ -13,7 +13,7 @@ export const shellName = ({ PREFORK_LINEAGE: lineage }: Readonly<Record<string, 
 
 export const isForkName = (name: string): boolean => /^prefork:fork:[\w-]+$/.test(name);
 
-/** Every script of run-command.ts ends like this. In a text that merely mentions the name, no script stands before
+/** Every script of run-command.ts ends like this. In a text that merely mentions the name, no script comes before
  *  it. */
 const SCRIPT_END = "3>&-";
 

@@ -6,7 +6,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { findProgram, findRipgrep } from "@prefork/guard";
-import { type Refused, waitingFile } from "@prefork/guard/internal";
+import { findBlockingFile, type Refused } from "@prefork/guard/internal";
 import { runProgram } from "./run-program.ts";
 import type { ToolContext } from "./tool.ts";
 
@@ -27,9 +27,9 @@ export const ripgrepFor = ({ files }: ToolContext): string | undefined =>
 export const NO_RIPGREP_NOTE = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
 
 export const listFiles = async (folder: string, context: ToolContext): Promise<FileList | Refused> => {
-  const waiting = waitingFile(folder);
+  const waiting = findBlockingFile(folder);
   if (waiting !== undefined)
-    return { ok: false, reason: `${waiting} is no plain file, and a search would wait for it` };
+    return { ok: false, reason: `${waiting} is not a regular file, and a search would wait for it` };
   const ripgrep = ripgrepFor(context);
   if (ripgrep !== undefined) {
     const argv = [ripgrep, "--no-config", "--files", "--hidden", "--null", "--no-messages", "--glob=!.git", "--", "./"];

@@ -4,7 +4,7 @@
  *  Elsewhere: searching without ripgrep (search-text.ts), showing results (grep.ts). */
 
 import { isUtf8 } from "node:buffer";
-import { type Refused, waitingFile } from "@prefork/guard/internal";
+import { findBlockingFile, type Refused } from "@prefork/guard/internal";
 import { runProgram } from "./run-program.ts";
 import { fileNameHint } from "./search-root.ts";
 import { type GrepMatch, MAX_FILE_BYTES, MAX_LINE_BYTES, type Search } from "./search-text.ts";
@@ -44,9 +44,9 @@ export const searchWithRipgrep = async (
   search: Search,
   context: ToolContext,
 ): Promise<{ readonly ok: true; readonly isCut: boolean } | Refused> => {
-  const waiting = waitingFile(search.root.folder);
+  const waiting = findBlockingFile(search.root.folder);
   if (waiting !== undefined)
-    return { ok: false, reason: `${waiting} is no plain file, and a search would wait for it` };
+    return { ok: false, reason: `${waiting} is not a regular file, and a search would wait for it` };
   const { mode } = search.options;
   const separator = mode === "files_with_matches" ? 0 : 10;
   let rest: Buffer = Buffer.alloc(0);

@@ -30,16 +30,20 @@ const LIMITED = ["/bin/bash", "--noprofile", "--norc", "-c", LIMITS, "bash"] as 
 
 export const runProgram = (
   { argv, cwd, output }: ProgramRun,
-  { cell, signal }: Pick<ToolContext, "cell" | "signal">,
+  { readOnlySandbox, signal }: Pick<ToolContext, "readOnlySandbox" | "signal">,
 ): Promise<ProgramEnd> =>
   new Promise((done, fail) => {
     const [bash, ...options] = LIMITED;
-    const child = spawn(bash, [...options, ...(cell === undefined ? argv : cell.enter(argv, cwd))], {
-      cwd,
-      env: { ...cleanEnvironment(), PWD: cwd },
-      stdio: ["ignore", "pipe", "pipe"],
-      detached: true,
-    });
+    const child = spawn(
+      bash,
+      [...options, ...(readOnlySandbox === undefined ? argv : readOnlySandbox.enter(argv, cwd))],
+      {
+        cwd,
+        env: { ...cleanEnvironment(), PWD: cwd },
+        stdio: ["ignore", "pipe", "pipe"],
+        detached: true,
+      },
+    );
     let ended: ProgramEnd["ended"] = "finished";
     let errors = "";
     const stop = (why: ProgramEnd["ended"]): void => {

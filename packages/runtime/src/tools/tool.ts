@@ -4,7 +4,7 @@
  *  it returns as data.
  *  Elsewhere: permissions (@prefork/guard), scheduling of calls (../agent), all tools of a session (registry.ts). */
 
-import type { CommandPlan, PlanCell, Sandbox, Touches } from "@prefork/guard";
+import type { CommandPlan, ReadOnlySandbox, Sandbox, Touches } from "@prefork/guard";
 import type { ImageBlock, JsonObject, TextBlock } from "@prefork/wire";
 import type * as z from "zod";
 import type { CallFault, Todo } from "../events.ts";
@@ -29,7 +29,7 @@ export type ToolContext = {
   readonly cwd: string;
   /** Set for a command that was classified as read-only: this plan runs instead of the command's text. */
   readonly plan?: CommandPlan;
-  readonly cell?: PlanCell;
+  readonly readOnlySandbox?: ReadOnlySandbox;
   /** The sandbox that approved commands run in, if there is one. */
   readonly sandbox?: Sandbox;
   /** Environment of approved commands, without our keys and tokens. */

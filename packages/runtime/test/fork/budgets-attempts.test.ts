@@ -50,7 +50,7 @@ for (const [name, fault] of Object.entries(FAULTS))
         familyScript({ main: () => say("heard"), fork: ({ directive }) => say(`Scope: ${directive}\nResult: done`) }),
         { conventions: 4_000, rules: { cache: { minimumPrefix: 10_000_000 } } },
       );
-      await using session = await place.open({ ...MODEL, forking: { family: { usd } } }, { edge: hastyEdge });
+      await using session = await place.open({ ...MODEL, forking: { family: { usd } } }, { timing: hastyEdge });
       await prompted(session, "hello");
       place.simulator.fault({ ...fault, times: 2 });
       const { end, usage } = await ended(session.fork({ prompt: "it" }));

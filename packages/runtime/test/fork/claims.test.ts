@@ -227,7 +227,7 @@ test("an interrupted check, and a check of a missing folder, still report what t
 
 test("a git that hangs or prints endlessly does not block the check", async () => {
   using g = ground();
-  const instead = (...argv: readonly string[]) => ({ cell: { enter: () => argv, scratch: "/dev/shm" } });
+  const instead = (...argv: readonly string[]) => ({ readOnlySandbox: { enter: () => argv, scratch: "/dev/shm" } });
   const ending = new AbortController();
   const waiting = notesOf(g, ["src/b.ts"], { ...instead("/bin/sleep", "300"), signal: ending.signal });
   setImmediate(() => ending.abort());
@@ -243,7 +243,7 @@ test("git runs inside the read-only sandbox if there is one", async () => {
     return argv;
   };
   const report = reportOf(["src/b.ts"], { result: `commit ${g.git("rev-parse", "HEAD").trim()}` });
-  assert.deepEqual(await notesOf(g, [], { report, cell: { enter, scratch: "/dev/shm" } }), []);
+  assert.deepEqual(await notesOf(g, [], { report, readOnlySandbox: { enter, scratch: "/dev/shm" } }), []);
   assert.deepEqual(
     entered,
     ["rev-parse", "status", "cat-file", "diff-tree"].map((word) => `${word} in ${g.repo}`),

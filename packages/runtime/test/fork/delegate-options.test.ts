@@ -283,7 +283,7 @@ test("what another agent may have written while a memory run had a command runni
       othersRun: false,
     },
     keep: place.at("work/kept"),
-    hasCell: async () => false,
+    hasReadOnlySandbox: async () => false,
     follow: (one) => {
       follower = one;
       return { [Symbol.dispose]: () => {} };

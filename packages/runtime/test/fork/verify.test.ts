@@ -48,7 +48,10 @@ test("a partial miss and an expected miss are reported without an alarm", () => 
     [part?.isWarning, part?.cause],
     [false, "the bytes are the parent's; the provider no longer had the entry, or not yet"],
   );
-  const cold = findCacheMiss({ expectation: expecting(0, { foreseen: "it was cold" }), usage: usage(0, 10_300) });
+  const cold = findCacheMiss({
+    expectation: expecting(0, { knownMissReason: "it was cold" }),
+    usage: usage(0, 10_300),
+  });
   assert.deepEqual(cold, { expected: 0, read: 0, prompt: 10_300, cause: "it was cold", isWarning: false });
 });
 

@@ -14,7 +14,7 @@ import { directiveIn, type Ground, openGround, prompted } from "./fixture.ts";
 const script: SimScript = () => say(`Scope: it\nResult: ${"word ".repeat(40)}`);
 
 const hasty = ({ simulator }: Ground): Partial<SessionOptions> => ({
-  engine: anthropicEngine({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" }, edge: hastyEdge }),
+  engine: anthropicEngine({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" }, timing: hastyEdge }),
 });
 
 const inputOf = ({ plain, read, written }: Usage) => ({ plain, read, written: written["5m"] ?? 0 });

@@ -54,7 +54,7 @@ export const openGround = async (answers: Answers | SimScript = {}): Promise<Gro
     engine: anthropicEngine({
       baseUrl: proxy.url,
       credential: { kind: "api-key", value: KEY },
-      edge: jumpingEdge(),
+      timing: jumpingEdge(),
       ...client,
     }),
     cwd: folder.at("work"),

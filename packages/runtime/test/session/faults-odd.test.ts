@@ -88,7 +88,7 @@ test("a budget is enforced even if a provider reports no usage or invalid number
 test("a retry delay of a day ends the exchange at once and says when to retry; a short delay is reported", async () => {
   await using ground = await openGround();
   const edge = { ...jumpingEdge(), date: () => Date.UTC(2026, 10, 15, 9, 30) };
-  await using session = await ground.open({}, { edge });
+  await using session = await ground.open({}, { timing: edge });
   ground.simulator.fault({ kind: "status", status: 429, retryAfterMs: 86_400_000, message: "daily limit" });
   const long = await followed(session.prompt("hello"));
   assert.equal(
@@ -163,7 +163,7 @@ for (const { rules, profile, model, path } of WIRES)
         await using simulator = await startSimulator({ provider: rules, script: repeating(ids), keepBodies: true });
         const options: SessionOptions = {
           engine: engineFor(profile, {
-            ...{ baseUrl: `${simulator.url}${path}`, model, edge: jumpingEdge() },
+            ...{ baseUrl: `${simulator.url}${path}`, model, timing: jumpingEdge() },
             credential: { kind: "api-key", value: "any-key" },
           }),
           ...{ cwd: folder.at("work"), home: folder.at("home"), state: folder.at("state"), permissions: unasked },

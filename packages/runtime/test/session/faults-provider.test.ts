@@ -25,7 +25,7 @@ const bring = ({ simulator, proxy }: Ground, trouble: Trouble): void =>
 test("a rate limit is waited out for at least as long as the provider asks", async () => {
   await using ground = await openGround();
   const edge = jumpingEdge();
-  await using session = await ground.open({}, { edge });
+  await using session = await ground.open({}, { timing: edge });
   ground.simulator.fault({ kind: "status", status: 429, retryAfterMs: 7_000, times: 2 });
   const { events, result } = await followed(session.prompt("hello"));
   assert.equal(result.text, "heard hello");

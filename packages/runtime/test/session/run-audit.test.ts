@@ -26,13 +26,13 @@ const onLinux = { skip: process.platform === "linux" ? false : "names are bytes 
 type AuditedCall = {
   readonly tool: string;
   readonly args?: JsonObject;
-  readonly hasCell?: boolean;
+  readonly hasReadOnlySandbox?: boolean;
   readonly maxFiles?: number;
 };
 
 /** What the audit of a run says of changes that are made while a call of it goes on. */
 const auditOf = async (place: Scratch, call: AuditedCall, change: () => void) => {
-  const { tool, args = {}, hasCell = false, maxFiles = 10_000 } = call;
+  const { tool, args = {}, hasReadOnlySandbox = false, maxFiles = 10_000 } = call;
   const memory = memoryOnly(place.at("work/memory")).memory;
   assert.ok(memory);
   let follower: (event: RuntimeEvent) => void = () => {};
@@ -48,7 +48,7 @@ const auditOf = async (place: Scratch, call: AuditedCall, change: () => void) =>
       othersRun: false,
     },
     ...{ keep: place.at("kept"), maxFiles },
-    hasCell: async () => hasCell,
+    hasReadOnlySandbox: async () => hasReadOnlySandbox,
     follow: (one) => {
       follower = one;
       return { [Symbol.dispose]: () => {} };
@@ -121,11 +121,11 @@ test("files below .git that make git run programs are watched, and git's own boo
 
 test("if commands have a read-only sandbox, calls that run outside it are still audited", async () => {
   const calls: readonly (readonly [AuditedCall, boolean])[] = [
-    [{ tool: "HostTool", hasCell: true }, true],
-    [{ tool: "McpCall", hasCell: true }, true],
-    [{ tool: "Bash", args: { command: "ls | awk '{print}'" }, hasCell: true }, true],
-    [{ tool: "Bash", args: { command: "make" }, hasCell: true }, true],
-    [{ tool: "Bash", args: { command: "cat a.txt" }, hasCell: true }, false],
+    [{ tool: "HostTool", hasReadOnlySandbox: true }, true],
+    [{ tool: "McpCall", hasReadOnlySandbox: true }, true],
+    [{ tool: "Bash", args: { command: "ls | awk '{print}'" }, hasReadOnlySandbox: true }, true],
+    [{ tool: "Bash", args: { command: "make" }, hasReadOnlySandbox: true }, true],
+    [{ tool: "Bash", args: { command: "cat a.txt" }, hasReadOnlySandbox: true }, false],
     [{ tool: "Bash", args: { command: "cat a.txt" } }, true],
   ];
   for (const [call, isHeld] of calls) {
@@ -167,8 +167,10 @@ test("a run that creates more files than can be compared fails, and what was rec
     [],
   );
   using kept = ground();
-  const inCell = await auditOf(kept, { ...atOnce, args: { command: "cat a" }, hasCell: true }, () => flood(kept));
-  assert.deepEqual([inCell.breach, inCell.notes.length], [undefined, 2], "where no call could have done it");
+  const inSandbox = await auditOf(kept, { ...atOnce, args: { command: "cat a" }, hasReadOnlySandbox: true }, () =>
+    flood(kept),
+  );
+  assert.deepEqual([inSandbox.breach, inSandbox.notes.length], [undefined, 2], "where no call could have done it");
 });
 
 /** Without the rights of root, which no mode keeps out; the files become those of the same user. */
@@ -256,8 +258,8 @@ test("permissions that somebody else removed are reported and left unchanged", o
   mkdirSync(place.at("work/memory"), { recursive: true });
   place.put("work/dir/x", "old");
   await withoutRoot(place, async () => {
-    const inCell = { tool: "Bash", args: { command: "cat a" }, hasCell: true };
-    const { breach, notes } = await auditOf(place, inCell, () => chmodSync(place.at("work/dir"), 0));
+    const inSandbox = { tool: "Bash", args: { command: "cat a" }, hasReadOnlySandbox: true };
+    const { breach, notes } = await auditOf(place, inSandbox, () => chmodSync(place.at("work/dir"), 0));
     assert.deepEqual([breach, notes.length, lstatSync(place.at("work/dir")).mode & 0o777], [undefined, 1, 0]);
     assert.match(notes[0] ?? "", /: changed \S+\/work\/dir$/);
     chmodSync(place.at("work/dir"), 0o755);

@@ -50,7 +50,7 @@ export const openStage = async (script: SimScript): Promise<Stage> => {
       engine: anthropicEngine({
         baseUrl: simulator.url,
         credential: { kind: "api-key", value: "any" },
-        edge: hastyEdge,
+        timing: hastyEdge,
       }),
       cwd: folder.at("work"),
       home: folder.at("home"),

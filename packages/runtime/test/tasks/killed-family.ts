@@ -97,7 +97,7 @@ const optionsOf = ({ way, folder, simulator }: Theatre, { state, recorded, pass,
   return {
     engine: passingEngine(
       pass,
-      anthropicEngine({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" }, edge: hastyEdge }),
+      anthropicEngine({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" }, timing: hastyEdge }),
     ),
     cwd: folder.at("work"),
     home: folder.at("home"),

@@ -43,7 +43,7 @@ const ask = async ({ args }: Question): Promise<Answer> => {
 };
 
 const options: SessionOptions = {
-  engine: anthropicEngine({ baseUrl: url, credential: { kind: "api-key", value: "any" }, edge: hastyEdge }),
+  engine: anthropicEngine({ baseUrl: url, credential: { kind: "api-key", value: "any" }, timing: hastyEdge }),
   cwd: join(base, "work"),
   home: join(base, "home"),
   state: join(base, "state"),

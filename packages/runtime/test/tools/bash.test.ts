@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { classify, openCell, openSandbox } from "@prefork/guard";
+import { classify, openReadOnlySandbox, openSandbox } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
 import { isRunning, pidsIn, until } from "@prefork/testing/processes";
 import { type Bench, bench, textOf } from "./tool-bench.ts";
@@ -183,12 +183,16 @@ test("a command that cannot be started is reported", async () => {
 test("a read-only command runs as its plan, in the read-only sandbox if there is one", async () => {
   await using b = await bench();
   b.put("notes.txt", "b\na\n");
-  const cell = await openCell({ mode: "auto" });
+  const readOnlySandbox = await openReadOnlySandbox({ mode: "auto" });
   const planned = (command: string, more: Readonly<Record<string, number | boolean>> = {}) => {
     const verdict = classify(command);
     assert.equal(verdict.verdict, "read-only", command);
     const plan = verdict.verdict === "read-only" ? { plan: verdict.plan } : {};
-    return b.call("Bash", { command, ...more }, { ...plan, ...(cell.kind === "on" ? { cell: cell.cell } : {}) });
+    return b.call(
+      "Bash",
+      { command, ...more },
+      { ...plan, ...(readOnlySandbox.kind === "on" ? { readOnlySandbox: readOnlySandbox.sandbox } : {}) },
+    );
   };
   assert.deepEqual(await planned("sort notes.txt | head -n 1"), { content: "a\n[exit code 0]" });
   assert.deepEqual(await planned("cat notes.txt none.txt"), {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { symlinkSync, utimesSync } from "node:fs";
 import { test } from "node:test";
-import { findProgram, findRipgrep, openCell } from "@prefork/guard";
+import { findProgram, findRipgrep, openReadOnlySandbox } from "@prefork/guard";
 import { needs, uses } from "@prefork/testing/optional";
 import type { JsonObject } from "@prefork/wire";
 import { openToolFiles } from "../../src/tools/index.ts";
@@ -422,20 +422,20 @@ test("a repository's configuration starts nothing when git lists its files", asy
 });
 
 test("searches run in the read-only sandbox if there is one", await needs("bwrap"), async () => {
-  const opened = await openCell({ mode: "required" });
+  const opened = await openReadOnlySandbox({ mode: "required" });
   assert.ok(opened.kind === "on");
   await using b = await ground("our ripgrep");
   let entered = 0;
-  const cell = {
-    ...opened.cell,
+  const readOnlySandbox = {
+    ...opened.sandbox,
     enter: (argv: readonly string[], cwd: string) => {
       entered++;
-      return opened.cell.enter(argv, cwd);
+      return opened.sandbox.enter(argv, cwd);
     },
   };
-  const found = await b.call("Grep", { pattern: "hello", type: "py" }, { cell });
+  const found = await b.call("Grep", { pattern: "hello", type: "py" }, { readOnlySandbox });
   assert.deepEqual(found, { content: "src/deep/er/x.py" });
-  assert.deepEqual(await b.call("Glob", { pattern: "*.py" }, { cell }), { content: "src/deep/er/x.py" });
+  assert.deepEqual(await b.call("Glob", { pattern: "*.py" }, { readOnlySandbox }), { content: "src/deep/er/x.py" });
   assert.equal(entered, 2);
 });
 
@@ -443,7 +443,7 @@ test("a pipe in place of an ignore file is reported and not waited for", uses("@
   await using b = await bench({});
   b.put("src/app.ts", "hello\n");
   execFileSync("mkfifo", [b.at("src/.gitignore")]);
-  const said = `${b.at("src/.gitignore")} is no plain file, and a search would wait for it`;
+  const said = `${b.at("src/.gitignore")} is not a regular file, and a search would wait for it`;
   for (const [tool, args] of [
     ["Glob", { pattern: "**/*.ts" }],
     ["Grep", { pattern: "hello", output_mode: "content" }],

@@ -34,8 +34,8 @@ export type CacheResult = {
   readonly nextRead: number;
   /** The first event is about to be sent. */
   readonly begin: (now: number) => void;
-  /** Nothing more is sent; `said` is the content of a complete answer. */
-  readonly end: (now: number, said?: readonly ReadBlock[]) => void;
+  /** Nothing more is sent; `answer` is the content of a complete answer. */
+  readonly end: (now: number, answer?: readonly ReadBlock[]) => void;
 };
 
 export type CacheRefusal = { readonly ok: false; readonly message: string };
@@ -79,8 +79,8 @@ export class Caching {
       writes: [],
       nextRead: Math.max(0, tokens - 1),
       begin: () => undefined,
-      end: (_now, said = []) =>
-        seated.leave(last === undefined ? blocks : [...blocks, ...renderAfter(said, last, tokenRule)]),
+      end: (_now, answer = []) =>
+        seated.leave(last === undefined ? blocks : [...blocks, ...renderAfter(answer, last, tokenRule)]),
     };
   }
 
@@ -142,8 +142,8 @@ export class Caching {
     const by = { startedAt: request.startedAt, sequence: request.sequence };
     const lifetimeMs = lifetimeOf(automatic, requested);
     const seen = this.#seen;
-    return (said, readableFrom) => {
-      const places = endsIn(renderAfter(said, last, tokenRule), last, automatic);
+    return (answer, readableFrom) => {
+      const places = endsIn(renderAfter(answer, last, tokenRule), last, automatic);
       for (const { hash } of automatic.keeps === "units" ? places : []) seen.add(hash);
       const writes = writesFor(places, { automatic, lifetimeMs }).filter(({ end }) => end >= minimumPrefix);
       entries.commit(entries.beginWrites(places, writes, by), readableFrom);
@@ -151,7 +151,7 @@ export class Caching {
   }
 }
 
-type KeepAnswer = (said: readonly ReadBlock[], readableFrom: number) => void;
+type KeepAnswer = (answer: readonly ReadBlock[], readableFrom: number) => void;
 
 const emptyPlan: CachePlan = {
   places: [],
@@ -187,13 +187,13 @@ const publisher = ({ entries, pending, rules }: Published, keep: KeepAnswer): Pi
     begin: (now) => {
       if (readable === "first-event") publish(now);
     },
-    end: (now, said) => {
-      if (said === undefined) {
+    end: (now, answer) => {
+      if (answer === undefined) {
         if (!published) entries.abandon(pending);
         return;
       }
       publish(now);
-      keep(said, from(now));
+      keep(answer, from(now));
     },
   };
 };

@@ -87,12 +87,12 @@ export const render = (prompt: ReadPrompt, terms: RenderTerms): Rendered => {
 
 /** What follows a prompt that is already rendered: an answer, as it would come back. */
 export const renderAfter = (
-  said: readonly ReadBlock[],
+  answer: readonly ReadBlock[],
   before: Pick<RenderedBlock, "hash" | "end">,
   tokenRule: TokenRule,
 ): readonly RenderedBlock[] =>
   chain(
-    said.map((read) => blockPiece(read, "assistant", tokenRule)),
+    answer.map((read) => blockPiece(read, "assistant", tokenRule)),
     before,
   );
 

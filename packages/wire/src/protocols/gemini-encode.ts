@@ -187,18 +187,18 @@ const inOrder = (results: readonly ToolResultBlock[], { calls }: UserTurn): read
   return results.toSorted((a, b) => placeOf(a) - placeOf(b));
 };
 
-const userPieces = (blocks: readonly Block[], hearing: UserTurn): readonly Piece[] => {
+const userPieces = (blocks: readonly Block[], turn: UserTurn): readonly Piece[] => {
   const pieces: Piece[] = [];
   const add = (json: RawJson, { lead, close }: typeof RESULTS): void => {
-    const goesOn = (pieces.at(-1)?.close ?? hearing.open) === close;
-    pieces.push({ json, lead: goesOn ? "," : lead, beginsItem: !goesOn, close });
+    const continues = (pieces.at(-1)?.close ?? turn.open) === close;
+    pieces.push({ json, lead: continues ? "," : lead, beginsItem: !continues, close });
   };
   const results = inOrder(
     blocks.filter((block) => block.type === "tool_result"),
-    hearing,
+    turn,
   );
-  for (const result of results) add(resultJson(result, hearing), RESULTS);
-  if (!isSigned(hearing.model)) for (const picture of results.flatMap(picturesIn)) add(partJson(picture), WORDS);
+  for (const result of results) add(resultJson(result, turn), RESULTS);
+  if (!isSigned(turn.model)) for (const picture of results.flatMap(picturesIn)) add(partJson(picture), WORDS);
   for (const block of blocks) {
     if (isContent(block)) add(partJson(block), WORDS);
     if (block.type === "provider") add(block.json.trim(), WORDS);

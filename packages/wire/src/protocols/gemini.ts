@@ -205,7 +205,7 @@ export const whole = (body: string): readonly ModelEvent[] => {
 // --- usage -----------------------------------------------------------------------------------------------------------
 
 /** The prompt figure includes what was read from a cache, and tokens that Gemini's own tools put into the prompt are
- *  counted beside it. No part is below zero, and nothing is ever written for a fee. */
+ *  counted separately. No part is below zero, and nothing is ever written for a fee. */
 
 export const readUsage = (reported: JsonObject): Usage => {
   const count = (name: string): number => asTokens(reported[name]) ?? 0;

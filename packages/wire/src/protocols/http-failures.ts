@@ -24,7 +24,7 @@ export const requestIdIn = (headers: FailedResponse["headers"]): string | undefi
     .map((name) => headers[name])
     .find((id) => id !== undefined && id !== "");
 
-/** The message of a failure that has none of its own. */
+/** The message for a failure that has none. */
 export const bareFailure = (status: number, body: string): string => `HTTP ${status}: ${printable(body) || "no body"}`;
 
 const DAY_MS = 86_400_000;
@@ -59,7 +59,7 @@ export type ReadFailure = {
   /** The status that was sent, if it differs; 200 inside a stream, which has none of its own. */
   readonly sentStatus?: number | undefined;
   readonly message: string;
-  /** Names beside the message that may say that a plan is used up. */
+  /** Names next to the message that may say that a subscription plan is used up. */
   readonly names?: readonly string[];
   /** How long the provider asks us to wait. */
   readonly waitMs: number | undefined;

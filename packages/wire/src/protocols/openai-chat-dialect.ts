@@ -37,7 +37,7 @@ export type ChatDialect = {
   readonly sends: readonly OptionalField[];
   readonly maxTokens: "max_tokens" | "max_completion_tokens";
   /** The smallest number of tokens that is accepted, for requests that only fill the cache. */
-  readonly fewestTokens: 0 | 1;
+  readonly minMaxTokens: 0 | 1;
   readonly pacing: Pacing;
   /** Can a sibling read what its family shares beyond the parent? Default: yes. */
   readonly sharesTails?: boolean;

@@ -168,13 +168,13 @@ const userPieces = (blocks: readonly Block[], { dialect, model, isOpen, role }: 
         within: "",
       })),
     ];
-  const goesOn = isOpen && pieces.length === 0;
+  const continues = isOpen && pieces.length === 0;
   return [
     ...pieces,
     ...content.map((block, index) => ({
       json: partJson(block),
-      lead: goesOn || index > 0 ? "," : `{"role":"${role}","content":[`,
-      beginsItem: !goesOn && index === 0,
+      lead: continues || index > 0 ? "," : `{"role":"${role}","content":[`,
+      beginsItem: !continues && index === 0,
       close: "]}",
       ...(marks ? { markFromEnd: 1 } : {}),
     })),
@@ -262,7 +262,7 @@ export const chatEncoder = (dialect: ChatDialect): SegmentEncoder =>
 
 export const encodeChatClosing = (dialect: ChatDialect, closing: Closing, model: string): string => {
   const { maxTokens, stream, userId } = closing;
-  const { sends, user, fewestTokens } = dialect;
+  const { sends, user, minMaxTokens: fewestTokens } = dialect;
   const marks = markerStyle(dialect, model) === "breakpoint";
   const entries = fields([
     [dialect.maxTokens, Math.max(fewestTokens, maxTokens)],

@@ -271,7 +271,7 @@ const detailsIn = (body: string): string | undefined => {
 export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   name: dialect.name,
   readable: dialect.readable,
-  emptyAnswers: dialect.fewestTokens === 0,
+  emptyAnswers: dialect.minMaxTokens === 0,
   routes: dialect.cacheKey !== "none",
   ...(dialect.unreportedReads === undefined ? {} : { unreportedReads: dialect.unreportedReads }),
   pacing: dialect.pacing,
@@ -300,7 +300,7 @@ export const openaiDialect: ChatDialect = {
   namedTtls: [],
   sends: ["service_tier", "verbosity", "parallel_tool_calls", "store", "stream_options"],
   maxTokens: "max_completion_tokens",
-  fewestTokens: 1,
+  minMaxTokens: 1,
   pacing: OPENAI_PACING,
   cacheKey: "prompt_cache_key",
   user: "safety_identifier",

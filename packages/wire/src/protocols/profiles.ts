@@ -161,7 +161,7 @@ const sglang: ChatDialect = {
 };
 
 /** Slots share nothing while they run; the next request in the same slot reads what the last one left. */
-const llamaCpp: ChatDialect = { ...engine, name: "llama.cpp", fewestTokens: 0 };
+const llamaCpp: ChatDialect = { ...engine, name: "llama.cpp", minMaxTokens: 0 };
 
 /** One request at a time, each on top of what the last one left; cache reads are never reported. */
 const ollama: ChatDialect = {

@@ -65,7 +65,7 @@ const roleOf = ({ role }: JsonObject): Role => {
   return role === "system" || role === "developer" ? "system" : "user";
 };
 
-const SAID = new Set(["reasoning_content", "reasoning", "reasoning_details", "content"]);
+const ANSWER_FIELDS = new Set(["reasoning_content", "reasoning", "reasoning_details", "content"]);
 
 /** What the model said: its reasoning, its text and each call, in the order of its message. */
 const assistantCuts = (bytes: Buffer, item: ItemAt): readonly Cut[] => {
@@ -73,7 +73,7 @@ const assistantCuts = (bytes: Buffer, item: ItemAt): readonly Cut[] => {
     const value = item.value[key];
     if (key === "tool_calls" && isArray(value))
       return itemsOf(bytes, start).map((call, index) => ({ kind: "block", ...call, within: `.tool_calls[${index}]` }));
-    return SAID.has(key) && isPresent(value) ? [{ kind: "block", start, end, within: `.${key}` }] : [];
+    return ANSWER_FIELDS.has(key) && isPresent(value) ? [{ kind: "block", start, end, within: `.${key}` }] : [];
   });
   return cuts.length > 0 ? cuts.map((cut, index) => ({ ...cut, beginsItem: index === 0 })) : [wholeItemCut(item)];
 };
@@ -81,8 +81,8 @@ const assistantCuts = (bytes: Buffer, item: ItemAt): readonly Cut[] => {
 const turnOf = (bytes: Buffer, item: ItemAt, marks: boolean): Turn => {
   const role = roleOf(item.value);
   if (role === "assistant") return { role, cuts: assistantCuts(bytes, item) };
-  const { role: speaker } = item.value;
-  if (speaker !== "tool" && speaker !== "function") return { role, cuts: userCuts(bytes, item, { syntax, marks }) };
+  const { role: original } = item.value;
+  if (original !== "tool" && original !== "function") return { role, cuts: userCuts(bytes, item, { syntax, marks }) };
   const content = memberOf(item, "content");
   return { role, cuts: [{ ...wholeItemCut(item), ...(content ? contentMark(bytes, content, syntax) : {}) }] };
 };
@@ -150,7 +150,7 @@ const messageIn = (bytes: Buffer, value: JsonObject): { readonly span: Span; rea
   const { choices } = value;
   if (!isArray(choices)) throw new InputError(WANTED);
   if (choices.length > 1)
-    throw new InputError(`${ANSWER} has ${choices.length} choices: give the message that the parent went on with`);
+    throw new InputError(`${ANSWER} has ${choices.length} choices: give the message that the parent continued with`);
   const [choice] = choices;
   const message = isObject(choice) ? choice.message : undefined;
   const list = memberAt(bytes, 0, "choices");
@@ -162,7 +162,7 @@ const messageIn = (bytes: Buffer, value: JsonObject): { readonly span: Span; rea
 
 /** An answer that was cut off before any text is refused when it is sent again; the encoder replaces it with a line
  *  that says so. */
-const NOTHING_SAID: Message = { role: "assistant", content: [{ type: "thinking", thinking: "", signature: "" }] };
+const EMPTY_ANSWER: Message = { role: "assistant", content: [{ type: "thinking", thinking: "", signature: "" }] };
 
 const readCompletion: FormatReader["answer"] = ({ bytes: given, value: answer }, { prefix }) => {
   const { span, value } = messageIn(given, answer);
@@ -170,7 +170,7 @@ const readCompletion: FormatReader["answer"] = ({ bytes: given, value: answer },
   checkOldCall(value, ANSWER);
   const pending = callsOf(value);
   if (pending.length === 0 && ![value.content, value.refusal, value.audio].some(isPresent))
-    return { inFlight: NOTHING_SAID, textCalls: [], notes: ["the answer says nothing: a line in its place says so"] };
+    return { inFlight: EMPTY_ANSWER, textCalls: [], notes: ["the answer says nothing: a line in its place says so"] };
   const settled = prefix.settled();
   const lead = Buffer.from(`${settled.close},`);
   const bytes = Buffer.concat([lead, given.subarray(span.start, span.end)]);

@@ -199,7 +199,7 @@ const isLost = (item: JsonObject, { store }: JsonObject): boolean =>
   !(isArray(item.content) && item.content.length > 0);
 
 /** Marks an answer that is nothing but reasoning; the encoder replaces it with a line that says so. */
-const NOTHING_SAID: Block = { type: "thinking", thinking: "", signature: "" };
+const EMPTY_ANSWER: Block = { type: "thinking", thinking: "", signature: "" };
 
 const notesOn = (blocks: readonly Block[], lost: number): readonly string[] => {
   const kept = blocks.findLastIndex(({ type }) => type !== "thinking") + 1;
@@ -221,7 +221,7 @@ const readResponse: FormatReader["answer"] = ({ bytes, value }, parent) => {
   const kept = raws.filter((_, index) => !isLost(items[index] ?? {}, parent.value));
   const blocks = kept.map(readItem);
   return {
-    inFlight: { role: "assistant", content: blocks.length > 0 ? blocks : [NOTHING_SAID] },
+    inFlight: { role: "assistant", content: blocks.length > 0 ? blocks : [EMPTY_ANSWER] },
     textCalls: openCalls(items, ANSWER).textCalls,
     notes: notesOn(blocks, raws.length - kept.length),
   };

@@ -16,7 +16,7 @@ import {
   readStored,
 } from "../protocols/index.ts";
 import type { ClientOptions } from "./client.ts";
-import { Backoff, defaultRetry, realEdge } from "./client.ts";
+import { Backoff, defaultRetry, systemTiming } from "./client.ts";
 import { type Attempt, createTransport, defaultTimeouts, parseBase, redactKey, targetUnder } from "./transport.ts";
 
 export type StoredContent = {
@@ -46,7 +46,7 @@ type Call = Pick<Attempt, "method" | "chunks" | "signal"> & {
 export const createCachedContents = (options: ClientOptions): CachedContents => {
   const { credential } = options;
   const transport = createTransport();
-  const backoff = new Backoff({ ...defaultRetry, ...options.retry }, options.edge ?? realEdge);
+  const backoff = new Backoff({ ...defaultRetry, ...options.retry }, options.timing ?? systemTiming);
   const base = parseBase(options.baseUrl);
 
   const attempt = async ({ path, method, chunks, signal }: Call): Promise<string> => {

@@ -24,7 +24,7 @@ export type ClientOptions = {
   readonly headers?: Readonly<Record<string, string>>; // sent as they are, in addition to the protocol's
   readonly timeouts?: Partial<Timeouts>;
   readonly retry?: Partial<RetryPolicy>;
-  readonly edge?: RetryEdge; // default: the real clock and randomness
+  readonly timing?: RetryTiming; // default: the real clock and randomness
   /** Called for every failed attempt that will be repeated, with the wait before the next one. */
   readonly onRetry?: (error: ModelError, attempt: number, waitMs: number) => void;
 };
@@ -55,7 +55,7 @@ type Arrival = { readonly events: readonly ModelEvent[]; readonly check: () => v
 
 export const createClient = (options: ClientOptions): Client => {
   const transport = createTransport();
-  const backoff = new Backoff({ ...defaultRetry, ...options.retry }, options.edge ?? realEdge);
+  const backoff = new Backoff({ ...defaultRetry, ...options.retry }, options.timing ?? systemTiming);
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const base = parseBase(options.baseUrl);
   const targets = new Map<string, Target>();
@@ -180,7 +180,7 @@ export type RetryPolicy = {
 export const defaultRetry: RetryPolicy = { attempts: 6, baseMs: 500, capMs: 30_000, longestWaitMs: 300_000 };
 
 /** Time and randomness, passed in so that tests control them. */
-export type RetryEdge = {
+export type RetryTiming = {
   readonly now: () => number;
   /** Milliseconds since 1970, for the message that says when to come back. Default: the system's clock. */
   readonly date?: () => number;
@@ -191,7 +191,7 @@ export type RetryEdge = {
 /** A longer timer would fire at once. After this wait the caller waits again for the rest. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-export const realEdge: RetryEdge = {
+export const systemTiming: RetryTiming = {
   now: () => performance.now(),
   date: () => Date.now(),
   random: () => Math.random(),
@@ -207,20 +207,20 @@ export const realEdge: RetryEdge = {
 /** The back-off that all requests on one key share. */
 export class Backoff {
   readonly #policy: RetryPolicy;
-  readonly #edge: RetryEdge;
+  readonly #timing: RetryTiming;
   #openAt = 0;
   #failures = 0;
 
-  constructor(policy: RetryPolicy = defaultRetry, edge: RetryEdge = realEdge) {
+  constructor(policy: RetryPolicy = defaultRetry, timing: RetryTiming = systemTiming) {
     this.#policy = policy;
-    this.#edge = edge;
+    this.#timing = timing;
   }
 
   /** Waits until requests may be sent. Those that waited for the same failure do not all continue in the same
    *  instant. */
   async waitUntilOpen(signal: AbortSignal | undefined): Promise<void> {
     for (let wait = this.#remaining(); wait > 0; wait = this.#remaining()) {
-      await this.#edge.wait(wait + this.#edge.random() * Math.min(wait / 4, 1_000), signal);
+      await this.#timing.wait(wait + this.#timing.random() * Math.min(wait / 4, 1_000), signal);
     }
   }
 
@@ -240,9 +240,9 @@ export class Backoff {
     // A burst of failures of requests that were already in flight counts once.
     if (!busy) this.#failures += 1;
     const grown = Math.min(this.#policy.capMs, this.#policy.baseMs * 2 ** (Math.max(this.#failures, 1) - 1));
-    const jittered = grown * (0.75 + this.#edge.random() / 4);
+    const jittered = grown * (0.75 + this.#timing.random() / 4);
     const wait = Math.max(error.retryAfterMs ?? 0, busy ? 0 : jittered);
-    this.#openAt = Math.max(this.#openAt, this.#edge.now() + wait);
+    this.#openAt = Math.max(this.#openAt, this.#timing.now() + wait);
     return mayRetry;
   }
 
@@ -256,7 +256,7 @@ export class Backoff {
     const { message, reason, requestId, afterContent, retryAfterMs: askedMs = 0 } = error;
     const { longestWaitMs } = this.#policy;
     if (askedMs <= longestWaitMs || !isWaitable(error)) return error;
-    const until = new Date((this.#edge.date ?? Date.now)() + askedMs).toISOString().slice(0, 16).replace("T", " ");
+    const until = new Date((this.#timing.date ?? Date.now)() + askedMs).toISOString().slice(0, 16).replace("T", " ");
     const limit = formatWait(longestWaitMs);
     const advice = `the provider asks to wait ${formatWait(askedMs)}, longer than the limit of ${limit}. Try again after ${until} UTC.`;
     const context = { afterContent, final: true, cause: error, ...(requestId === undefined ? {} : { requestId }) };
@@ -264,7 +264,7 @@ export class Backoff {
   }
 
   #remaining(): number {
-    return this.#openAt - this.#edge.now();
+    return this.#openAt - this.#timing.now();
   }
 }
 

@@ -8,8 +8,8 @@ export {
   createClient,
   defaultRetry,
   formatWait,
-  type RetryEdge,
   type RetryPolicy,
+  type RetryTiming as RetryEdge,
   type SendOptions,
 } from "./client.ts";
 export { decodeWhole, frameReader, openDecoder } from "./decode.ts";

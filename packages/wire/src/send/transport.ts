@@ -40,7 +40,7 @@ export const parseBase = (baseUrl: string): URL => {
   // The URL is not quoted, because people put keys into it by mistake.
   if (!url || !/^https?:$/.test(url.protocol)) throw new InputError("the base URL must start with http:// or https://");
   if (url.username !== "" || url.password !== "")
-    throw new InputError("the base URL must not hold a user or a password");
+    throw new InputError("the base URL must not contain a user or a password");
   return url;
 };
 

@@ -94,7 +94,7 @@ export const promptOf = (body: Body, options: XrayOptions, betas?: readonly stri
 
 export type Compared = {
   readonly xray: Xray;
-  readonly footing: CacheLookup;
+  readonly lookup: CacheLookup;
   /** The second continues the first with something changed, rather than with its own new text. */
   readonly isEdited: boolean;
   /** Part of it would have been read if nothing had changed. */
@@ -108,13 +108,13 @@ export const compare = (comparison: LookupTerms): Compared => {
     throw new InputError(
       `the first request is ${NAMES[a.body.protocol]}, the second request ${NAMES[b.body.protocol]}`,
     );
-  const footing = lookUp(comparison);
+  const lookup = lookUp(comparison);
   const differences = differencesOf({ a, b });
-  const real = realDifferences(footing, differences);
-  const terms: VerdictTerms = { footing, differences: real, sent };
+  const real = realDifferences(lookup, differences);
+  const terms: VerdictTerms = { lookup, differences: real, sent };
   const { cause, lost, read, also } = verdictOf(terms);
   const divergence = differences[0];
-  const loss = lossOf(footing, lost, { read, sent: sent.b });
+  const loss = lossOf(lookup, lost, { read, sent: sent.b });
   const fix = isNegligibleLoss(loss) ? undefined : xrayAdvice(cause);
   const xray: Xray = {
     protocol: b.body.protocol,
@@ -122,11 +122,11 @@ export const compare = (comparison: LookupTerms): Compared => {
     cause,
     also,
     ...(divergence ? { divergence: divergenceOf(divergence) } : {}),
-    segments: segmentsOf(footing, read),
+    segments: segmentsOf(lookup, read),
     tokens: {
-      a: statedOr(sent.a, footing.measure.a(a.tokens)),
-      b: statedOr(sent.b, footing.measure.b(b.tokens)),
-      shared: Math.round(footing.measure.b(endShared(footing) + footing.partly)),
+      a: statedOr(sent.a, lookup.measure.a(a.tokens)),
+      b: statedOr(sent.b, lookup.measure.b(b.tokens)),
+      shared: Math.round(lookup.measure.b(endShared(lookup) + lookup.partly)),
       kept: keptTokens(terms),
       read,
       estimated: sent.a.usage === undefined && sent.b.usage === undefined,
@@ -134,10 +134,10 @@ export const compare = (comparison: LookupTerms): Compared => {
     lost: loss,
     why: xrayCauseSentence(cause),
     ...(fix === undefined ? {} : { fix }),
-    notes: notesOf(footing, comparison),
+    notes: notesOf(lookup, comparison),
   };
   const isOther = differences.some((each) => each.level === "messages" && !each.isSetting && !real.includes(each));
-  return { xray, footing, isEdited: real.length > 0 && !isOther, isRelated: real.length > 0 };
+  return { xray, lookup, isEdited: real.length > 0 && !isOther, isRelated: real.length > 0 };
 };
 
 const NAMES: Readonly<Record<XrayProtocol, string>> = {
@@ -154,18 +154,18 @@ const statedOr = ({ usage }: SentFacts, tokens: number): number => (usage && pro
 const endShared = ({ b, shared }: CacheLookup): number => b.pieces[shared - 1]?.end ?? 0;
 
 /** By level. The total never exceeds the reported read, and what is missing is missing at the end. */
-const segmentsOf = (footing: CacheLookup, stated: number): readonly XraySegment[] => {
+const segmentsOf = (lookup: CacheLookup, stated: number): readonly XraySegment[] => {
   let left = stated;
-  return footing.b.rules.levels.map((level) => {
-    const segment = segmentOf(footing, level);
+  return lookup.b.rules.levels.map((level) => {
+    const segment = segmentOf(lookup, level);
     const read = Math.min(segment.read, left);
     left -= read;
     return { ...segment, read };
   });
 };
 
-const segmentOf = (footing: CacheLookup, level: Level): XraySegment => {
-  const { a, b, shared, live, measure } = footing;
+const segmentOf = (lookup: CacheLookup, level: Level): XraySegment => {
+  const { a, b, shared, live, measure } = lookup;
   const sum = ({ pieces }: Prompt, until: number, of: (tokens: number) => number): number =>
     Math.round(
       pieces.slice(0, until).reduce((tokens, piece) => {
@@ -183,14 +183,14 @@ const segmentOf = (footing: CacheLookup, level: Level): XraySegment => {
 
 // --- notes -----------------------------------------------------------------------------------------------------------
 
-export const notesOf = (footing: CacheLookup, terms: LookupTerms): readonly string[] => {
-  const { a, b } = footing;
+export const notesOf = (lookup: CacheLookup, terms: LookupTerms): readonly string[] => {
+  const { a, b } = lookup;
   const ofBodies = [a, b].flatMap((prompt) => [...prompt.body.notes, ...prompt.notes, ...markerNotes(prompt)]);
   const { facts } = b.rules;
   const unknown = facts
     ? []
     : [`${b.body.model || "this model"} is unknown: the usual rules apply, and no money is shown`];
-  return [...new Set([...ofBodies, ...unknown, ...memberNotes(a, b), ...readingNotes(footing, terms)])];
+  return [...new Set([...ofBodies, ...unknown, ...memberNotes(a, b), ...readingNotes(lookup, terms)])];
 };
 
 const markerNotes = ({ rules, pieces, automatic }: Prompt): readonly string[] => {
@@ -200,10 +200,10 @@ const markerNotes = ({ rules, pieces, automatic }: Prompt): readonly string[] =>
   return [`a request with ${markers} markers: at most ${keeping.most} are allowed`];
 };
 
-const readingNotes = (footing: CacheLookup, terms: LookupTerms): readonly string[] => {
-  if (footing.reading === "singly") return [];
+const readingNotes = (lookup: CacheLookup, terms: LookupTerms): readonly string[] => {
+  if (lookup.reading === "singly") return [];
   const singly = lookUp({ ...terms, reading: "singly" });
-  const [one, other] = [readTokens(footing, footing.live), readTokens(singly, singly.live)];
+  const [one, other] = [readTokens(lookup, lookup.live), readTokens(singly, singly.live)];
   if (one === other) return [];
   return [`if every call and result counts as its own block, ${other} tokens would be read instead of ${one}`];
 };
@@ -224,9 +224,9 @@ const PLACED = new Set(
 
 /** It is not documented whether these are in the key. */
 const memberNotes = (a: Prompt, b: Prompt): readonly string[] => {
-  const said = ({ body }: Prompt): ReadonlyMap<string, BodyValue> =>
+  const otherMembers = ({ body }: Prompt): ReadonlyMap<string, BodyValue> =>
     new Map(body.members.filter(({ key, at }) => !PLACED.has(key) && !isNullHere(at)).map(({ key, at }) => [key, at]));
-  const [ours, theirs] = [said(a), said(b)];
+  const [ours, theirs] = [otherMembers(a), otherMembers(b)];
   const textOf = (at: BodyValue | undefined): string => (at ? unorderedText(at, b.text) : "");
   return [...new Set([...ours.keys(), ...theirs.keys()])]
     .filter((key) => textOf(ours.get(key)) !== textOf(theirs.get(key)))

@@ -181,8 +181,8 @@ const partPiece = (at: BodyValue, home: PieceHome): Piece => {
     const inner = memberNamed(members, key);
     if (!inner) continue;
     const fields = fieldsOf(membersAt(inner));
-    const said = memberNamed(membersAt(inner), key === "functionCall" ? "args" : "response");
-    const counted = countText(key === "functionCall" ? said : resultIn(said));
+    const payload = memberNamed(membersAt(inner), key === "functionCall" ? "args" : "response");
+    const counted = countText(key === "functionCall" ? payload : resultIn(payload));
     return pieceOf({ ...home, at, kind, fields, counted });
   }
   const data = DATA.map((key) => memberNamed(members, key)).find((found) => found !== undefined);

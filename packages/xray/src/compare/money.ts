@@ -23,13 +23,13 @@ export type XrayLoss = {
 export const isNegligibleLoss = ({ tokens, usd = 0 }: XrayLoss): boolean => tokens < 16 && usd < 0.000_1;
 
 export const lossOf = (
-  footing: CacheLookup,
+  lookup: CacheLookup,
   tokens: number,
   terms: { readonly read: number; readonly sent: SentFacts },
 ): XrayLoss => {
-  const { b } = footing;
+  const { b } = lookup;
   const { facts } = b.rules;
-  const paid = terms.sent.usage ?? usageBy(footing, terms.read);
+  const paid = terms.sent.usage ?? usageBy(lookup, terms.read);
   const mended = moveToRead(paid, tokens);
   const service = serviceOf(b, terms.sent.startedAt);
   const [cost, less] = [costOf(withoutOutput(paid), facts, service), costOf(withoutOutput(mended), facts, service)];

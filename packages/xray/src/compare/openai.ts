@@ -167,9 +167,9 @@ const PAPERS = new Set(["input_file", "file"]);
 type MessageTerms = { readonly role: string; readonly message: number; readonly rules: Rules };
 
 /** The parts of a message's content, each a piece. The model's own text cannot carry a breakpoint. */
-const partPieces = (content: BodyValue | undefined, said: MessageTerms): readonly Piece[] => {
-  const pieces = content ? contentPieces(content, said) : [];
-  const isClosed = said.role === "assistant" && said.rules.keeping.kind === "endings";
+const partPieces = (content: BodyValue | undefined, terms: MessageTerms): readonly Piece[] => {
+  const pieces = content ? contentPieces(content, terms) : [];
+  const isClosed = terms.role === "assistant" && terms.rules.keeping.kind === "endings";
   return isClosed ? pieces.map((piece) => ({ ...piece, markable: false })) : pieces;
 };
 
@@ -223,10 +223,10 @@ const responseTurns = (members: readonly BodyMember[], rules: Rules): readonly T
     const fields = fieldsOf(inside, UNSEEN_OF_ITEM);
     const counted = sumCounts(fields.filter(({ name }) => name !== "call_id").map((field) => countText(field.at)));
     const marker = inner.findLast((ttl) => ttl !== undefined);
-    const said = isObjectHere(at) ? { fields, counted } : {};
+    const terms = isObjectHere(at) ? { fields, counted } : {};
     return {
       role: isResult ? "tool" : "assistant",
-      pieces: [pieceOf({ at, kind: type, role: "", message, marker, ...said })],
+      pieces: [pieceOf({ at, kind: type, role: "", message, marker, ...terms })],
     };
   });
 };
@@ -239,8 +239,8 @@ const chatTurns = (members: readonly BodyMember[], rules: Rules): readonly Turn[
   listAt(members, "messages").map((at, message) => {
     const inside = membersAt(at);
     const role = stringAt(memberAt(inside, "role")) ?? "";
-    const said = { role, message, rules };
-    if (role === "tool") return { role, pieces: [resultPiece(at, inside, said)] };
+    const terms = { role, message, rules };
+    if (role === "tool") return { role, pieces: [resultPiece(at, inside, terms)] };
     const reasoning = memberAt(inside, "reasoning_content");
     const others = fieldsOf(inside, CHAT_CONTENT);
     const extra =
@@ -257,8 +257,8 @@ const chatTurns = (members: readonly BodyMember[], rules: Rules): readonly Turn[
           // Members of a message next to its content.
           ...extra,
           ...(reasoning ? [pieceOf({ at: reasoning, kind: "reasoning", role, message })] : []),
-          ...partPieces(isSilent ? undefined : content, said),
-          ...listAt(inside, "tool_calls").map((call) => callPiece(call, said)),
+          ...partPieces(isSilent ? undefined : content, terms),
+          ...listAt(inside, "tool_calls").map((call) => callPiece(call, terms)),
         ],
         controlOf(inside, rules),
       ),

@@ -114,7 +114,7 @@ export class Trail {
       ...(compared ? { xray: compared.xray } : {}),
     };
     const bytes = prompt.body.root.bytes.length;
-    this.#remember({ index, prompt, sent, lineage: lineage.id, bytes }, compared?.footing.live ?? -1);
+    this.#remember({ index, prompt, sent, lineage: lineage.id, bytes }, compared?.lookup.live ?? -1);
     // The longer request contains all of it, and later requests are compared with that one.
     if (best && (step.relation === "extends" || step.relation === "repeats")) this.#drop(best.index);
     this.#makeRoom(index);
@@ -179,10 +179,10 @@ export class Trail {
 
   #lineageFor({ index, relation }: LineageStep, best: Remembered | undefined): Lineage {
     const of = best && this.#lineages.get(best.lineage);
-    const goesOn =
+    const continues =
       relation === "repeats" ||
       (relation !== "starts" && relation !== "forks" && relation !== "returns" && of?.last === best?.index);
-    if (of && goesOn) {
+    if (of && continues) {
       of.last = index;
       return of;
     }
@@ -258,7 +258,7 @@ type InheritedTerms = { readonly prompt: Prompt; readonly sent: SentFacts; reado
 
 /** The provider's tokens of what it grew from, up to this many estimated ones. */
 const inheritedTokens = (end: number, { prompt, sent, compared }: InheritedTerms): number =>
-  compared && compared.footing.shared > 0 ? compared.footing.measure.b(end) : (measured(prompt, sent)?.(end) ?? end);
+  compared && compared.lookup.shared > 0 ? compared.lookup.measure.b(end) : (measured(prompt, sent)?.(end) ?? end);
 
 const counter = (): (() => number) => {
   let next = 0;

@@ -249,9 +249,9 @@ export const rulesFor = (
   options: RuleOptions,
 ): Rules => {
   const { protocol } = body;
-  const { model: instead, models, marked } = options;
-  const facts = modelFacts(body.model, models) ?? (instead ? modelFacts(instead, models) : undefined);
+  const { model: fallback, models, marked } = options;
+  const facts = modelFacts(body.model, models) ?? (fallback ? modelFacts(fallback, models) : undefined);
   const known = NAMES.some(([pattern]) => pattern.test(body.model));
-  const model = !known && instead !== undefined ? instead : body.model;
+  const model = !known && fallback !== undefined ? fallback : body.model;
   return { protocol, ...RULES[vendorOf(protocol, model)]({ protocol, model, marked, facts }) };
 };

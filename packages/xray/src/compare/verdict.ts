@@ -24,7 +24,7 @@ export type Verdict = {
 };
 
 export type VerdictTerms = {
-  readonly footing: CacheLookup;
+  readonly lookup: CacheLookup;
   /** Without requests that merely continue with different text (`realDifferences`). */
   readonly differences: readonly Difference[];
   readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
@@ -36,9 +36,9 @@ const MET_SHARE = 0.995;
 const MET_ESTIMATE = 0.5;
 
 export const verdictOf = (terms: VerdictTerms): Verdict => {
-  const { footing, sent } = terms;
+  const { lookup, sent } = terms;
   const ruled = byRules(terms);
-  const [expected, sure] = [readTokens(footing, footing.live), readTokens(footing, footing.sure)];
+  const [expected, sure] = [readTokens(lookup, lookup.live), readTokens(lookup, lookup.sure)];
   const read = sent.b.usage?.read ?? expected;
   const [more, less] = [Math.max(0, read - expected), Math.max(0, sure - read)];
   const isShort = sent.b.usage !== undefined && read < sure * (isCounted(terms) ? MET_SHARE : MET_ESTIMATE);
@@ -53,15 +53,15 @@ export const verdictOf = (terms: VerdictTerms): Verdict => {
 const HIGHEST_MINIMUM = 4_096;
 
 /** A read that was not reported is certain only if the model is known to cache such short prompts. */
-const nothingLost = ({ footing, sent }: VerdictTerms, read: number): XrayCause => {
-  const isGuess = sent.b.usage === undefined && !footing.b.rules.isMinimumKnown && read > 0 && read < HIGHEST_MINIMUM;
+const nothingLost = ({ lookup, sent }: VerdictTerms, read: number): XrayCause => {
+  const isGuess = sent.b.usage === undefined && !lookup.b.rules.isMinimumKnown && read > 0 && read < HIGHEST_MINIMUM;
   return isGuess ? { kind: "none", unless: "too-short" } : { kind: "none" };
 };
 
 /** The provider itself reported the length of the prefix that should have been read: everything the first request
  *  left. */
-const isCounted = ({ footing, sent }: VerdictTerms): boolean =>
-  sent.a.usage !== undefined && footing.sure >= 0 && (footing.sure === footing.kept || footing.b.held === true);
+const isCounted = ({ lookup, sent }: VerdictTerms): boolean =>
+  sent.a.usage !== undefined && lookup.sure >= 0 && (lookup.sure === lookup.kept || lookup.b.held === true);
 
 /** Rounded down to whole steps, if the provider counts in steps. */
 const roundToStep = ({ rules }: Prompt, tokens: number): number => {
@@ -75,8 +75,8 @@ export const readTokens = ({ b, measure, shared, partly }: CacheLookup, index: n
   index < 0 ? 0 : roundToStep(b, measure.b(endOf(b, index) + (index === shared - 1 ? partly : 0)));
 
 /** What the first request left in the cache, as reported or by the rules. */
-export const keptTokens = ({ footing, sent }: Pick<VerdictTerms, "footing" | "sent">): number => {
-  const { a, kept, measure } = footing;
+export const keptTokens = ({ lookup, sent }: Pick<VerdictTerms, "lookup" | "sent">): number => {
+  const { a, kept, measure } = lookup;
   const { usage } = sent.a;
   if (isAutomatic(a.rules.keeping)) {
     const whole = usage ? promptTokens(usage) : Math.round(measure.a(a.tokens));
@@ -98,13 +98,13 @@ const causesOf = (differences: readonly Difference[]): readonly XrayCause[] => d
 
 /** Everything that both contain, anywhere, up to a piece of the first prompt: what would have been read without the
  *  differences. */
-const repeatedFrom = (footing: CacheLookup, read: number, until: number): number => {
-  const { a, b, measure } = footing;
+const repeatedFrom = (lookup: CacheLookup, read: number, until: number): number => {
+  const { a, b, measure } = lookup;
   const { tokens } = repeatedTokens(a.pieces.slice(read + 1, until + 1), b.pieces.slice(read + 1), b.text);
   const before = measure.b(endOf(b, read));
   const whole = before + Math.min(tokens, Math.max(0, endOf(a, until) - endOf(b, read))) * measure.repeated;
   return isAutomatic(b.rules.keeping)
-    ? Math.max(0, roundToStep(b, whole) - readTokens(footing, read))
+    ? Math.max(0, roundToStep(b, whole) - readTokens(lookup, read))
     : Math.round(tokens * measure.repeated);
 };
 
@@ -117,15 +117,15 @@ const missingMarker = (request: "a" | "b", prompt: Prompt, at: number): XrayCaus
 };
 
 const nothingKept = (terms: VerdictTerms): RuleVerdict | undefined => {
-  const { footing, differences } = terms;
-  const { a, kept, measure } = footing;
+  const { lookup, differences } = terms;
+  const { a, kept, measure } = lookup;
   if (kept >= 0) return undefined;
   const also = causesOf(differences);
   const last = breakpointsOf(a).at(-1);
   const repeated = (until: number): number =>
-    also.length > 0 ? repeatedFrom(footing, -1, until) : repeatedFrom(footing, -1, Math.min(until, footing.shared - 1));
+    also.length > 0 ? repeatedFrom(lookup, -1, until) : repeatedFrom(lookup, -1, Math.min(until, lookup.shared - 1));
   if (last === undefined) {
-    const at = footing.sharedEnd >= 0 ? footing.sharedEnd : a.pieces.findLastIndex(({ markable }) => markable);
+    const at = lookup.sharedEnd >= 0 ? lookup.sharedEnd : a.pieces.findLastIndex(({ markable }) => markable);
     const lost = repeated(a.pieces.length);
     return { cause: missingMarker("a", a, at), lost, also };
   }
@@ -137,8 +137,8 @@ const nothingKept = (terms: VerdictTerms): RuleVerdict | undefined => {
 
 /** Drops differences between conversations that merely continue with different text: a real difference has the same
  *  content after it again. */
-export const realDifferences = (footing: CacheLookup, differences: readonly Difference[]): readonly Difference[] => {
-  const { a, b, shared, measure, kept } = footing;
+export const realDifferences = (lookup: CacheLookup, differences: readonly Difference[]): readonly Difference[] => {
+  const { a, b, shared, measure, kept } = lookup;
   if (differences.length === 0) return [];
   const { tokens } = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
   const start = endOf(b, shared - 1);
@@ -150,7 +150,7 @@ export const realDifferences = (footing: CacheLookup, differences: readonly Diff
     (measure.b(start) + tokens * measure.repeated >= b.rules.minimum || (kept >= 0 && same >= b.tokens / 2));
   const sharesMessage = b.pieces.slice(0, shared).some(({ level, at }) => level === "messages" && at !== undefined);
   if (!isEnough && !sharesMessage) return [];
-  return differences.filter((difference) => isReal(footing, difference, isEnough));
+  return differences.filter((difference) => isReal(lookup, difference, isEnough));
 };
 
 const isReal = ({ a, b }: CacheLookup, { level, isSetting, cause }: Difference, isEnough: boolean): boolean => {
@@ -167,22 +167,22 @@ const isMendable = ({ cause, lost }: RuleVerdict): boolean => lost > 0 && cause.
 
 /** Something cached comes after a difference. */
 const changedPrompt = (terms: VerdictTerms): RuleVerdict | undefined => {
-  const { footing, differences } = terms;
+  const { lookup, differences } = terms;
   const [first, ...later] = differences;
-  if (first === undefined || footing.kept < footing.shared) return undefined;
-  const lost = repeatedFrom(footing, footing.live, footing.kept);
+  if (first === undefined || lookup.kept < lookup.shared) return undefined;
+  const lost = repeatedFrom(lookup, lookup.live, lookup.kept);
   if (lost === 0) return undefined;
   const reach = outOfReach(terms);
   return { cause: first.cause, lost, also: [...causesOf(later), ...(isMendable(reach) ? [reach.cause] : [])] };
 };
 
 const tooLateOrEarly = (terms: VerdictTerms): RuleVerdict | undefined => {
-  const { footing, sent } = terms;
-  const { b, found, live, known } = footing;
+  const { lookup, sent } = terms;
+  const { b, found, live, known } = lookup;
   const entry = known.get(b.pieces[found]?.key ?? "");
   if (found === live || entry === undefined) return undefined;
   const cause = timeCause(entry, sent.b.startedAt ?? 0, b.rules);
-  return cause && { cause, lost: readTokens(footing, found) - readTokens(footing, live), also: [] };
+  return cause && { cause, lost: readTokens(lookup, found) - readTokens(lookup, live), also: [] };
 };
 
 const timeCause = (entry: Entry, at: number, { longerTtl, readable, settleMs }: Rules): XrayCause | undefined => {
@@ -194,14 +194,14 @@ const timeCause = (entry: Entry, at: number, { longerTtl, readable, settleMs }: 
 };
 
 /** The shared part was not cached to its end, or the entry was not found. */
-const outOfReach = ({ footing }: VerdictTerms): RuleVerdict => {
-  const { a, b, known, found, sharedEnd, shared, measure } = footing;
+const outOfReach = ({ lookup }: VerdictTerms): RuleVerdict => {
+  const { a, b, known, found, sharedEnd, shared, measure } = lookup;
   const none: RuleVerdict = { cause: { kind: "none" }, lost: 0, also: [] };
   const { keeping, minimum } = b.rules;
   if (keeping.kind === "everything" && found >= 0) return none;
   const common = measure.b(endOf(b, sharedEnd));
   const tokens = Math.round(common);
-  const lost = roundToStep(b, common) - readTokens(footing, found);
+  const lost = roundToStep(b, common) - readTokens(lookup, found);
   if (lost <= 0) return none;
   if (tokens < minimum) return { cause: { kind: "below-minimum", minimum, tokens }, lost, also: [] };
   if (keeping.kind === "units") return { cause: { kind: "unit-missing", at: pathAt(a, sharedEnd) }, lost, also: [] };

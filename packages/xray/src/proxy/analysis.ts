@@ -96,7 +96,7 @@ export class Analysis {
       const flight = this.#flights.get(message.id);
       if (!flight) return;
       if (message.type === "answered") this.#answer(flight, message);
-      if (message.type !== "asked" && message.bytes) this.#hear(flight, message.bytes);
+      if (message.type !== "asked" && message.bytes) this.#readChunk(flight, message.bytes);
       if (message.type === "ended") this.#end(flight, message);
     } catch (error) {
       this.#errors.add(errorName(error));
@@ -181,7 +181,7 @@ export class Analysis {
     });
   }
 
-  #hear({ reader }: Flight, bytes: Uint8Array): void {
+  #readChunk({ reader }: Flight, bytes: Uint8Array): void {
     reader?.write(bytes);
     this.#options.onReleased(bytes.length);
   }
@@ -316,8 +316,8 @@ export class Analysis {
   }
 
   #facts(model: string): ModelFacts | undefined {
-    const { models, model: instead } = this.#options;
-    return modelFacts(model, models) ?? (instead === undefined ? undefined : modelFacts(instead, models));
+    const { models, model: fallback } = this.#options;
+    return modelFacts(model, models) ?? (fallback === undefined ? undefined : modelFacts(fallback, models));
   }
 
   #record({ asked, answered, usage, step, outcome = "complete", endedAt, number, body, reader }: Flight): void {

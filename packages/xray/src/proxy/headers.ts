@@ -48,15 +48,18 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 /** Naming these in `Connection` does not remove them. */
 const ESSENTIAL: ReadonlySet<string> = new Set(["host", "content-length"]);
 
-const forwardHeaders = (raw: RawHeaders, instead: Readonly<Record<string, string | undefined>>): readonly string[] => {
+const forwardHeaders = (
+  raw: RawHeaders,
+  overrides: Readonly<Record<string, string | undefined>>,
+): readonly string[] => {
   const named = new Set(listOf(raw, "connection").filter((name) => !ESSENTIAL.has(name)));
   const said = new Set<string>();
   const kept: string[] = [];
   for (let at = 0; at < raw.length; at += 2) {
     const [name = "", value = ""] = [raw[at], raw[at + 1]];
     const key = name.toLowerCase();
-    if (Object.hasOwn(instead, key)) {
-      const text = instead[key];
+    if (Object.hasOwn(overrides, key)) {
+      const text = overrides[key];
       if (text !== undefined && !said.has(key)) kept.push(name, text);
       said.add(key);
     } else if (!HOP_BY_HOP.has(key) && !named.has(key)) kept.push(name, value);
@@ -109,7 +112,7 @@ export const answerHeaders = (raw: RawHeaders, { closes, isChunked }: AnswerFram
   ];
 };
 
-// --- what may be told ------------------------------------------------------------------------------------------------
+// --- what may be reported --------------------------------------------------------------------------------------------
 
 export const betasIn = (raw: RawHeaders): readonly string[] =>
   headerValue(raw, "anthropic-beta")

@@ -14,7 +14,7 @@ export class ProviderLink {
   #http: HttpAgent | undefined;
   #https: HttpsAgent | undefined;
   readonly #known = new WeakSet<Socket>();
-  #underway = 0;
+  #inFlight = 0;
   #isOver = false;
 
   constructor(client: Socket) {
@@ -37,7 +37,7 @@ export class ProviderLink {
 
   /** A request is in flight until the client has its answer. */
   take(outgoing: ClientRequest, response: ServerResponse): void {
-    this.#underway += 1;
+    this.#inFlight += 1;
     outgoing.once("socket", (socket) => {
       if (this.#known.has(socket)) return;
       this.#known.add(socket);
@@ -47,13 +47,13 @@ export class ProviderLink {
       });
     });
     response.once("close", () => {
-      this.#underway -= 1;
+      this.#inFlight -= 1;
       this.#close();
     });
   }
 
   #close(): void {
-    if (this.#isOver && this.#underway === 0) this.#client.destroySoon();
+    if (this.#isOver && this.#inFlight === 0) this.#client.destroySoon();
   }
 }
 

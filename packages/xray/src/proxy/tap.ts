@@ -1,7 +1,7 @@
-/** Listens to one request and its answer while they pass.
- *  Invariant: nothing here waits or can make anything else wait; what is too much is dropped and reported; bytes are
+/** Copies one request and its answer while they are forwarded.
+ *  Invariant: nothing here waits or can make anything else wait; what does not fit is dropped and reported; bytes are
  *  copied once, into a piece that can be handed over.
- *  Elsewhere: what is forwarded (server-pass.ts), what becomes of it (analysis.ts). */
+ *  Elsewhere: what is forwarded (server-pass.ts), what is done with it (analysis.ts). */
 
 import { headerValue, type RawHeaders } from "./headers.ts";
 import type { RequestMessage, SkipReason, TapMessage } from "./messages.ts";
@@ -15,7 +15,7 @@ export type Tap = {
   readonly ended: (outcome: Outcome) => void;
 };
 
-export type TapEdge = {
+export type TapOptions = {
   readonly now: () => number;
   readonly post: (message: TapMessage) => void;
   /** Is there room for this many more bytes? `hold` adjusts how many are waiting here. */
@@ -63,12 +63,12 @@ class Pieces {
 
 export const openTap = (
   facts: Omit<RequestMessage, "type" | "startedAt" | "body">,
-  { now, post, hasRoom, hold, bodyLimit, unfinished }: TapEdge,
+  { now, post, hasRoom, hold, bodyLimit, unfinished }: TapOptions,
 ): Tap => {
   const { id } = facts;
   const request = new Pieces(hold);
   const answer = new Pieces(hold);
-  let state: "sending" | "asked" | "answering" | "deaf" | "ended" = "sending";
+  let state: "sending" | "asked" | "answering" | "ignoring" | "ended" = "sending";
   let skipped: SkipReason | undefined;
   let head: { readonly status: number; readonly headers: RawHeaders } | undefined;
 
@@ -77,7 +77,7 @@ export const openTap = (
     state = "asked";
     post({ ...facts, type: "asked", startedAt: now(), body });
   };
-  /** What arrived since the last time; after a gap nothing more could be read. */
+  /** The bytes since the last call. After a gap the rest could not be parsed. */
   const taken = (): { readonly bytes?: Uint8Array } => {
     return answer.length === 0 || state !== "answering" ? {} : { bytes: answer.take() };
   };
@@ -86,8 +86,8 @@ export const openTap = (
     if (state !== "asked" || !head) return;
     const { status, headers } = head;
     // A refused request has no usage.
-    state = status >= 200 && status < 300 ? "answering" : "deaf";
-    if (state === "deaf") answer.drop();
+    state = status >= 200 && status < 300 ? "answering" : "ignoring";
+    if (state === "ignoring") answer.drop();
     const [contentType, encoding] = [headerValue(headers, "content-type"), headerValue(headers, "content-encoding")];
     post({ type: "answered", id, status, contentType, encoding, firstByteAt: now(), ...taken() });
   };
@@ -112,7 +112,7 @@ export const openTap = (
       if (!hasRoom(chunk.length)) {
         begin();
         answer.drop();
-        state = "deaf";
+        state = "ignoring";
         return;
       }
       answer.add(chunk);

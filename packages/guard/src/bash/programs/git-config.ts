@@ -38,5 +38,5 @@ export const checkConfig = ({ options, operands }: ParsedArguments): void => {
     return;
   }
   if (!/^[\w-]+\..*[\w-]$/s.test(key.text)) refuse("may only be read; use git config --get KEY", "write");
-  if (PRIVATE.test(key.text)) refuse(`${key.text} may hold a password, so it needs approval`);
+  if (PRIVATE.test(key.text)) refuse(`${key.text} may contain a password, so it needs approval`);
 };

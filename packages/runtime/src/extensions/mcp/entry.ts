@@ -108,8 +108,8 @@ const fillVariables = (values: Readonly<Record<string, string>>, environment: En
   const unset: string[] = [];
   const filled = Object.entries(values).map(([key, text]) => [
     key,
-    text.replace(VARIABLES, (_, name: string, instead: string | undefined) => {
-      const value = environment[name] ?? instead;
+    text.replace(VARIABLES, (_, name: string, fallback: string | undefined) => {
+      const value = environment[name] ?? fallback;
       if (value === undefined) unset.push(name);
       return value ?? "";
     }),

@@ -19,7 +19,7 @@ import { readMessage, TOO_LONG } from "./message.ts";
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_REASON = 300;
-const GOODBYE_MS = 1_000;
+const CLOSE_TIMEOUT_MS = 1_000;
 /** The pause before listening for the server's own messages again. */
 const LISTEN_AGAIN_MS = 2_000;
 
@@ -74,7 +74,7 @@ class HttpWire implements ServerTransport {
       method: "DELETE",
       headers: this.#headers(),
       redirect: "error",
-      signal: AbortSignal.timeout(GOODBYE_MS),
+      signal: AbortSignal.timeout(CLOSE_TIMEOUT_MS),
     })
       .then((response) => response.body?.cancel())
       .catch(() => undefined);

@@ -30,8 +30,8 @@ export type McpOptions = Pick<ServersOptions, "times">;
 /** Tool servers as an extension of a session. */
 export const mcp = (servers: readonly ServerEntry[], options: McpOptions = {}): Extension => ({
   name: "mcp",
-  open: async (around): Promise<ServingExtension> => {
-    const opened = await Servers.open({ ...around, ...options, servers: [...servers] });
+  open: async (context): Promise<ServingExtension> => {
+    const opened = await Servers.open({ ...context, ...options, servers: [...servers] });
     return {
       tools: (earlier) => opened.freeze(earlier),
       offered: opened.offered,

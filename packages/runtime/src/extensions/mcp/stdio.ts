@@ -58,7 +58,7 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const MAX_PASSED_BYTES = 64 * 1024 * 1024;
 const MAX_ERROR_CHARACTERS = 2_000;
 /** After its input is closed, a server should end by itself. */
-const GOODBYE_MS = 300;
+const CLOSE_TIMEOUT_MS = 300;
 
 type ServerProcessOptions = {
   readonly events: TransportEvents;
@@ -101,12 +101,12 @@ class ServerProcess {
   }
 
   async #orOver(): Promise<void> {
-    await Promise.race([this.#over, after(GOODBYE_MS, undefined, { ref: false })]);
+    await Promise.race([this.#over, after(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
   }
 
   async close(): Promise<void> {
     this.#input?.end();
-    await Promise.race([this.#group.exited, after(GOODBYE_MS, undefined, { ref: false })]);
+    await Promise.race([this.#group.exited, after(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
     this.#group.stop();
     await this.#over;
   }

@@ -112,7 +112,7 @@ type SpokenTerms = ContentTerms & {
 const assistantBlocks = (message: JsonObject, path: string, terms: SpokenTerms): readonly ReadBlock[] => {
   const thought = stringOf(message[terms.reasoning]);
   const refusal = stringOf(message.refusal);
-  const said = message.content === "" ? [] : contentBlocks(message.content, `${path}.content`, terms);
+  const content = message.content === "" ? [] : contentBlocks(message.content, `${path}.content`, terms);
   return [
     ...(thought === ""
       ? []
@@ -123,7 +123,7 @@ const assistantBlocks = (message: JsonObject, path: string, terms: SpokenTerms):
             shown: { thinking: "" },
           },
         ]),
-    ...said,
+    ...content,
     ...(refusal === ""
       ? []
       : [{ block: { type: "text", text: refusal }, path: `${path}.refusal`, bare: true as const }]),

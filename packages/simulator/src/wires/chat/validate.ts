@@ -32,14 +32,14 @@ const bodyShape = (shapes: Shapes<Refusal>): Check => {
     }),
   };
   const text: Shape<Refusal> = { required: { type: isString, text: isString }, optional: marks };
-  const heard = contentOf(shapes, {
+  const userContent = contentOf(shapes, {
     text,
     image_url: { required: { type: isString, image_url: isDictionary }, optional: marks },
     input_audio: { required: { type: isString, input_audio: isDictionary }, optional: marks },
     file: { required: { type: isString, file: isDictionary }, optional: marks },
   });
-  const words = contentOf(shapes, { text });
-  const said = contentOf(shapes, { text, refusal: { required: { type: isString, refusal: isString } } });
+  const textContent = contentOf(shapes, { text });
+  const assistantContent = contentOf(shapes, { text, refusal: { required: { type: isString, refusal: isString } } });
   const isCall = isShape({
     required: {
       id: isString,
@@ -49,13 +49,13 @@ const bodyShape = (shapes: Shapes<Refusal>): Check => {
     optional: { index: isIntegerFrom(0) },
   });
   const roles: Readonly<Record<string, Shape<Refusal>>> = {
-    developer: { required: { role: isString, content: words }, optional: { name: isString } },
-    system: { required: { role: isString, content: words }, optional: { name: isString } },
-    user: { required: { role: isString, content: heard }, optional: { name: isString } },
+    developer: { required: { role: isString, content: textContent }, optional: { name: isString } },
+    system: { required: { role: isString, content: textContent }, optional: { name: isString } },
+    user: { required: { role: isString, content: userContent }, optional: { name: isString } },
     assistant: {
       required: { role: isString },
       optional: {
-        content: said,
+        content: assistantContent,
         refusal: isString,
         name: isString,
         tool_calls: isListOf(isCall),
@@ -63,7 +63,7 @@ const bodyShape = (shapes: Shapes<Refusal>): Check => {
         annotations: isListOf(isDictionary),
       },
     },
-    tool: { required: { role: isString, content: words, tool_call_id: isString } },
+    tool: { required: { role: isString, content: textContent, tool_call_id: isString } },
   };
   const isMessage: Check = (value, place) => {
     const role = isObject(value) ? value.role : undefined;

@@ -106,9 +106,9 @@ const callBlock = (call: JsonObject, path: string, place: string): ReadBlock => 
 
 /** The value under `output` or `error` is the result, otherwise the whole response. */
 const resultBlock = (response: JsonObject, path: string): ReadBlock => {
-  const said = objectOf(response.response);
-  const isError = said.error !== undefined;
-  const value: Json = said.error ?? said.output ?? said;
+  const output = objectOf(response.response);
+  const isError = output.error !== undefined;
+  const value: Json = output.error ?? output.output ?? output;
   return {
     block: {
       type: "tool_result",

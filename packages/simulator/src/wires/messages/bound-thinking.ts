@@ -107,10 +107,10 @@ export class IssuedThinking {
     if (index < 0 || answers.length === 0 || strips) return undefined;
     const turn = (messages[index]?.blocks ?? []).map(({ block }) => block);
     const present = new Set(turn.map(sealOf));
-    const robbed = turn.find((block) => this.#byCall.get(stringOf(block.id))?.some((seal) => !present.has(seal)));
-    return robbed === undefined
+    const stripped = turn.find((block) => this.#byCall.get(stringOf(block.id))?.some((seal) => !present.has(seal)));
+    return stripped === undefined
       ? undefined
-      : `messages.${index}: \`thinking\` blocks of the current tool-use turn must be sent back unmodified; missing beside \`tool_use\` ${stringOf(robbed.id)}`;
+      : `messages.${index}: \`thinking\` blocks of the current tool-use turn must be sent back unmodified; missing beside \`tool_use\` ${stringOf(stripped.id)}`;
   }
 }
 

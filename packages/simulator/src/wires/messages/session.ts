@@ -31,8 +31,8 @@ export class MessagesSession implements WireSession {
     const { body, ordered } = received.parsed;
     const judged = checkAndRead(received, rules, "message");
     if (!judged.ok) return judged;
-    const robbed = this.#issued.check(body, rules.cache.earlierThinking);
-    if (robbed !== undefined) return refused(invalid(robbed));
+    const missingThinking = this.#issued.check(body, rules.cache.earlierThinking);
+    if (missingThinking !== undefined) return refused(invalid(missingThinking));
     const caching = cachingOf(ordered, rules.cache);
     const lifetime = checkLifetimes(judged.prompt, caching, rules.cache);
     if (lifetime !== undefined) return refused(invalid(lifetime));

@@ -33,7 +33,7 @@ const marks = {
   }),
 };
 
-const parts: Readonly<Record<string, Shape<Refusal>>> = {
+const inputParts: Readonly<Record<string, Shape<Refusal>>> = {
   input_text: { required: { type: isString, text: isString }, optional: marks },
   input_image: {
     required: { type: isString },
@@ -52,7 +52,7 @@ const parts: Readonly<Record<string, Shape<Refusal>>> = {
   },
 };
 
-const spoken: Readonly<Record<string, Shape<Refusal>>> = {
+const outputParts: Readonly<Record<string, Shape<Refusal>>> = {
   output_text: {
     required: { type: isString, text: isString },
     optional: { annotations: isListOf(isDictionary), logprobs: isListOf(isDictionary) },
@@ -73,15 +73,15 @@ const contentOf =
             : isShape(shape)(part, at);
         })(value, place);
 
-const isHeard = contentOf(parts);
-const isSpoken = contentOf(spoken);
+const isInputContent = contentOf(inputParts);
+const isOutputContent = contentOf(outputParts);
 
 const isMessage: Check = (value, place) => {
   const isAssistant = isObject(value) && value.role === "assistant";
   return isShape({
     required: {
       role: isOneOf("user", "assistant", "system", "developer"),
-      content: isAssistant ? isSpoken : isHeard,
+      content: isAssistant ? isOutputContent : isInputContent,
     },
     optional: {
       type: isString,
@@ -99,7 +99,7 @@ const items: Readonly<Record<string, Check>> = {
     optional: { id: isString, status: isStatus, async: isBoolean, caller: isDictionary, namespace: isString },
   }),
   function_call_output: isShape({
-    required: { type: isString, call_id: isString, output: isHeard },
+    required: { type: isString, call_id: isString, output: isInputContent },
     optional: { id: isString, status: isStatus, caller: isDictionary, name: isString, namespace: isString },
   }),
   reasoning: isShape({

@@ -1,15 +1,15 @@
-/** Files that git and ripgrep open on their own: a pipe or a device would make them wait or read forever, and a link may lead to what must
- *  not be read.
- *  Invariant: only file types are checked, and nothing is opened. Bounded, nearest first, so a pipe deep in a large tree may be missed;
- *  then the time limit of the run ends it.
+/** Files that git and ripgrep open on their own: a pipe or a device would make them wait or read forever, and a link
+ *  may lead to what must not be read.
+ *  Invariant: only file types are checked, and nothing is opened. Bounded, nearest first, so a pipe deep in a large
+ *  tree may be missed; then the time limit of the run ends it.
  *  Elsewhere: files that a command names (render-pipe.ts), git's own files (../git/view.ts). */
 
 import { type Dirent, lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { listFolder } from "../files/index.ts";
 
-/** Read in every folder, and in those above. */
-const READ_UNASKED: readonly string[] = [
+/** Read in every folder, and in all folders above it. */
+const ALWAYS_READ: readonly string[] = [
   ".gitignore",
   ".gitattributes",
   ".mailmap",
@@ -17,8 +17,8 @@ const READ_UNASKED: readonly string[] = [
   ".ignore",
   ".rgignore",
 ];
-/** Large, and hardly ever with such files of their own. */
-const PASSED_OVER: readonly string[] = [".git", "node_modules", ".venv", "venv", "target", "vendor", ".cache"];
+/** Large folders that rarely contain such files. */
+const SKIPPED_FOLDERS: readonly string[] = [".git", "node_modules", ".venv", "venv", "target", "vendor", ".cache"];
 const MOST_NAMES = 400;
 
 const entriesOf = (folder: string, most: number): readonly Dirent[] => {
@@ -64,19 +64,19 @@ const isThere = (path: string): boolean => {
   }
 };
 
-/** All of them: ripgrep reads what each ignores. */
+/** Returns all of them, because ripgrep reads the ignore files of each. */
 const repositoriesAround = (folder: string): readonly string[] =>
   [folder, ...above(folder)].filter((place) => isThere(join(place, ".git")));
 
-/** The first such file that git or ripgrep would meet from a folder: what says above and below what is ignored, shown or
- *  renamed. `mayNot`: of links as well. */
-export const waitingFile = (folder: string, mayNot: LinkJudge = () => false): string | undefined => {
+/** The first such file that git or ripgrep would open when started in a folder: the files there, above and below that
+ *  say what is ignored, shown or renamed. `mayNot` also rejects links by their target. */
+export const findBlockingFile = (folder: string, mayNot: LinkJudge = () => false): string | undefined => {
   const up = above(folder);
   const tops = repositoriesAround(folder);
   const own = tops.flatMap((top) => [join(top, ".git"), join(top, ".git", "info", "exclude")]);
   const isRefused = (path: string): boolean => keepsWaiting(path) || leadsTo(path, mayNot);
   const kept = own.filter(isRefused);
-  const over = up.flatMap((place) => READ_UNASKED.map((name) => join(place, name))).filter(isRefused);
+  const over = up.flatMap((place) => ALWAYS_READ.map((name) => join(place, name))).filter(isRefused);
   const places = [folder, ...tops.filter((top) => top !== folder)];
   return kept[0] ?? over[0] ?? places.map((place) => below(place, isRefused)).find((path) => path !== undefined);
 };
@@ -90,12 +90,12 @@ const below = (folder: string, isRefused: (path: string) => boolean): string | u
       names += 1;
       if (names > MOST_NAMES) return undefined;
       const path = join(here, entry.name);
-      if (isOdd(entry) && READ_UNASKED.includes(entry.name) && isRefused(path)) return path;
-      // git looks whether a folder is a repository of its own.
+      if (isOdd(entry) && ALWAYS_READ.includes(entry.name) && isRefused(path)) return path;
+      // git checks whether a folder is a separate repository.
       const nested = entry.name === ".git" ? ["HEAD", "commondir"].map((name) => join(path, name)) : [];
       const waiting = nested.find(keepsWaiting);
       if (waiting !== undefined) return waiting;
-      if (entry.isDirectory() && !PASSED_OVER.includes(entry.name)) queue.push(path);
+      if (entry.isDirectory() && !SKIPPED_FOLDERS.includes(entry.name)) queue.push(path);
     }
   }
   return undefined;

@@ -1,11 +1,11 @@
 /** Which programs read, copy or change whole folders, or files that nobody named?
  *  Invariant: errs towards more. If options cannot be told from their values, the working directory counts.
- *  Elsewhere: which paths words name (touched.ts), walks that run without approval (bash/indirect-reads.ts). */
+ *  Elsewhere: which paths words name (command-paths.ts), walks that run without approval (bash/indirect-reads.ts). */
 
 import { commandPlaces, programOf } from "./programs-with-programs.ts";
 import { COMPUTED, type ShellCommand, type ShellWord } from "./shell-words.ts";
 
-export type Searches = {
+export type FolderSearches = {
   /** Words that name what is searched. */
   readonly words: readonly ShellWord[];
   /** The working directory is searched. */
@@ -15,17 +15,24 @@ export type Searches = {
   /** git shows the contents of any file of the repository. */
   readonly shows: boolean;
   /** As a plan, it skips only the files that rules name. */
-  readonly leavesOut: boolean;
+  readonly skipsRuledFiles: boolean;
   /** Files whose names come from elsewhere. */
   readonly unknown: boolean;
 };
 
-const NONE: Searches = { words: [], here: false, hiddenToo: true, shows: false, leavesOut: false, unknown: false };
+const NONE: FolderSearches = {
+  words: [],
+  here: false,
+  hiddenToo: true,
+  shows: false,
+  skipsRuledFiles: false,
+  unknown: false,
+};
 
 const MOST_PLACES = 20;
 
 /** All programs that a command runs, also through wrappers. */
-export const searchesOf = ({ words }: ShellCommand): Searches => {
+export const searchesOf = ({ words }: ShellCommand): FolderSearches => {
   const places = [...commandPlaces(words).entries()].filter(([, isPlace]) => isPlace).map(([at]) => at);
   if (places.length > MOST_PLACES) return { ...NONE, here: true, unknown: true };
   const found = places.flatMap((at) => searchesFrom(words.slice(at)) ?? []);
@@ -34,12 +41,14 @@ export const searchesOf = ({ words }: ShellCommand): Searches => {
     here: found.some(({ here }) => here),
     hiddenToo: found.some(({ hiddenToo, here, words: named }) => hiddenToo && (here || named.length > 0)),
     shows: found.some(({ shows }) => shows),
-    leavesOut: found.every(({ leavesOut, here, words: named }) => leavesOut || (!here && named.length === 0)),
+    skipsRuledFiles: found.every(
+      ({ skipsRuledFiles, here, words: named }) => skipsRuledFiles || (!here && named.length === 0),
+    ),
     unknown: found.some(({ unknown }) => unknown),
   };
 };
 
-const searchesFrom = ([head, ...args]: readonly ShellWord[]): Searches | undefined => {
+const searchesFrom = ([head, ...args]: readonly ShellWord[]): FolderSearches | undefined => {
   if (!head) return undefined;
   const has = (pattern: RegExp): boolean => args.some(({ text }) => pattern.test(text));
   const unknown = has(/^--files0?-from/);
@@ -98,7 +107,7 @@ const isOption = ({ text }: ShellWord): boolean => /^-./.test(text);
 const operandsOf = (args: readonly ShellWord[]): readonly ShellWord[] => args.filter((word) => !isOption(word));
 
 /** `letters`: the short options that take a value. A word after a long option may be its value, too. */
-const grepped = (args: readonly ShellWord[], letters: string): Searches => {
+const grepped = (args: readonly ShellWord[], letters: string): FolderSearches => {
   const takes = new RegExp(`^-[a-zA-Z0-9]*[${letters}]$`);
   let isDoubtful = false;
   const operands = args.filter((word, at) => {
@@ -109,13 +118,13 @@ const grepped = (args: readonly ShellWord[], letters: string): Searches => {
   });
   const isGiven = args.some(({ text }) => /^-[a-zA-Z0-9]*[ef]|^--(?:regexp|file)/.test(text));
   const files = isGiven ? operands : operands.slice(1);
-  return { ...NONE, words: files, here: files.length === 0 || isDoubtful, leavesOut: true };
+  return { ...NONE, words: files, here: files.length === 0 || isDoubtful, skipsRuledFiles: true };
 };
 
 /** They print names or metadata, and no file contents. */
 const NAMES_ONLY = new Set("echo printf basename dirname ls stat test [ true realpath readlink".split(" "));
 
-const found = (args: readonly ShellWord[]): Searches | undefined => {
+const found = (args: readonly ShellWord[]): FolderSearches | undefined => {
   const acts = args.some(({ text }, at) => {
     if (/^-(?:delete|fprint|fls)/.test(text)) return true;
     const next = args[at + 1];
@@ -123,7 +132,7 @@ const found = (args: readonly ShellWord[]): Searches | undefined => {
   });
   if (!acts) return undefined;
   const starts = startsOf(args);
-  return { ...NONE, words: starts, here: starts.length === 0, leavesOut: true };
+  return { ...NONE, words: starts, here: starts.length === 0, skipsRuledFiles: true };
 };
 
 /** The folders that find starts in: the words before its expression. */
@@ -147,7 +156,7 @@ const SHOW_ALL = new Set(
   "archive bundle fast-export format-patch difftool range-diff cat-file checkout-index".split(" "),
 );
 
-const shownByGit = (args: readonly ShellWord[]): Searches | undefined => {
+const shownByGit = (args: readonly ShellWord[]): FolderSearches | undefined => {
   const start = args.findIndex(
     ({ text }, at) => !/^-/.test(text) && !/^-[Cc]$|^--(?:git-dir|work-tree|namespace)$/.test(args[at - 1]?.text ?? ""),
   );
@@ -158,11 +167,11 @@ const shownByGit = (args: readonly ShellWord[]): Searches | undefined => {
   const has = (pattern: RegExp): boolean => options.some((text) => pattern.test(text));
   const paths = end === -1 ? [] : rest.slice(end + 1);
   const isLimited = paths.length > 0 && paths.every(({ text }) => !/[*?[:\0]/.test(text));
-  const limited: Searches = { ...NONE, words: paths, leavesOut: true };
+  const limited: FolderSearches = { ...NONE, words: paths, skipsRuledFiles: true };
   // A copy of all files; a clone copies those of another folder.
   if (subcommand === "worktree" && rest[0]?.text === "add") return { ...NONE, shows: true };
   if (subcommand === "clone") return { ...NONE, words: operandsOf(rest).filter(({ text }) => !text.includes(":")) };
-  if (subcommand === "grep") return isLimited ? limited : { ...NONE, here: true, leavesOut: true };
+  if (subcommand === "grep") return isLimited ? limited : { ...NONE, here: true, skipsRuledFiles: true };
   const shows =
     SHOW_ALL.has(subcommand) ||
     (ALWAYS_SHOW.has(subcommand) && (!(has(ONLY_NAMES) || (subcommand === "show" && has(/^-q$/))) || has(PATCH))) ||

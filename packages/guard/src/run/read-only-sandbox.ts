@@ -1,6 +1,7 @@
-/** The second layer under read-only plans: a read-only sandbox in which nothing can be written, sent, or learned about other programs.
- *  Invariant: it is tried before it is promised; if it is required and unavailable, nothing runs. What a plan may do was decided before;
- *  the sandbox is for what nobody thought of. Files that may contain secrets are empty in it.
+/** The second layer under read-only plans: a read-only sandbox in which nothing can be written, sent, or learned about
+ *  other programs.
+ *  Invariant: it is tested before it is relied on; if it is required and unavailable, nothing runs. What a plan may do
+ *  was decided earlier; the sandbox catches what nobody thought of. Files that may contain secrets are empty in it.
  *  Elsewhere: the first layer (../bash), the sandbox of approved commands (sandbox.ts). */
 
 import { lstatSync, readdirSync } from "node:fs";
@@ -12,44 +13,44 @@ import { broadFolderProblem, type SandboxMode } from "../rules/index.ts";
 import { probeSandbox, type SandboxProbe } from "./sandbox.ts";
 import { findSecrets } from "./secret-walk.ts";
 
-export type AroundCell = {
-  /** The first of the descriptors, one for each covered file, whose contents stand there instead: none. Default: a device
-   *  without contents stands there. */
+export type SandboxEntryOptions = {
+  /** The first of the descriptors that replace covered files, one for each file. All of them are empty. Default:
+   *  covered files are replaced by /dev/null. */
   readonly empty?: number;
-  /** Folders to look through for files with keys. Default: the working directory. */
+  /** Folders to search for files with secrets. Default: the working directory. */
   readonly folders?: readonly string[];
-  /** What was found before, which is not looked for again. */
+  /** What earlier searches found; they are not repeated. */
   readonly known?: Map<string, readonly string[]>;
 };
 
-/** Puts a program into the cell. */
-export type PlanCell = {
-  readonly enter: (argv: readonly string[], cwd: string, around?: AroundCell) => readonly string[];
-  /** Where programs in it may keep what they do not hold in memory; gone at their end. */
+/** Runs programs in the read-only sandbox. */
+export type ReadOnlySandbox = {
+  readonly enter: (argv: readonly string[], cwd: string, secretsFor?: SandboxEntryOptions) => readonly string[];
+  /** A folder for temporary files inside; it is gone when the program ends. */
   readonly scratch: string;
 };
 
-export type OpenedCell =
-  | { readonly kind: "on"; readonly cell: PlanCell }
+export type OpenedReadOnlySandbox =
+  | { readonly kind: "on"; readonly sandbox: ReadOnlySandbox }
   | { readonly kind: "off"; readonly reason: string }
-  /** Required, and not to be had: plans must not run. */
+  /** Required but unavailable: plans must not run. */
   | { readonly kind: "refused"; readonly reason: string };
 
-export type CellOptions = {
+export type ReadOnlySandboxOptions = {
   readonly mode: SandboxMode;
   readonly home?: string; // default: the user's
-  /** Default: bubblewrap is looked for and tried. */
+  /** Default: searches for bubblewrap and tests it. */
   readonly probe?: SandboxProbe;
 };
 
-/** Files with keys that no walk through the workspace or the home folder comes to. */
+/** Files with secrets outside the workspace and the home folder, where no search looks. */
 const KEYS_OF_SYSTEM: readonly string[] = [
   ...["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"],
   ...["/etc/ssl/private", "/etc/wireguard", "/etc/NetworkManager/system-connections", "/run/secrets"],
 ];
 
 const MOST_COVERED = 400;
-/** What programs keep for the user stands this deep below the home folder: `.local/share/name/file`. */
+/** Programs store a user's data this deep below the home folder: `.local/share/name/file`. */
 const HOME_BOUNDS = { maxNames: 3_000, maxDepth: 3 };
 
 const kindOf = (path: string): "folder" | "file" | undefined => {
@@ -72,7 +73,7 @@ const hiddenFoldersAt = (home: string): readonly string[] => {
   }
 };
 
-/** What there is to cover for a program that runs here: itself, or what a link of such a name leads to. */
+/** The files to cover for a program that runs here. If a name with secrets is a link, its target is covered. */
 const keysAround = ({ cwd, home, folders }: { cwd: string; home: string; folders: readonly string[] }) => {
   const keptBack = { isKey: pathJudge({ cwd, home }).isSecret, inside: () => undefined };
   const found = [
@@ -89,10 +90,10 @@ const keysAround = ({ cwd, home, folders }: { cwd: string; home: string; folders
 
 const EMPTY_FILE = "--ro-bind-data";
 
-/** The words after which the descriptors of empty files stand. */
+/** The options that are followed by the descriptor of an empty file. */
 export const coveredIn = (argv: readonly string[]): readonly string[] => argv.filter((word) => word === EMPTY_FILE);
 
-/** Nothing is mounted over what is not there. */
+/** Skips paths that do not exist: nothing can be mounted over them. */
 const covering = (paths: readonly string[], empty: number | undefined): readonly string[] => {
   let descriptor = empty ?? 0;
   return paths.flatMap((path) => {
@@ -103,24 +104,32 @@ const covering = (paths: readonly string[], empty: number | undefined): readonly
   });
 };
 
-const SCRATCH = "/dev/shm"; // part of the cell's own /dev, so in memory and private
+const SCRATCH = "/dev/shm"; // part of the sandbox's own /dev, so it is private and in memory
 
-export const openCell = async ({ mode, home = homedir(), probe }: CellOptions): Promise<OpenedCell> => {
+export const openReadOnlySandbox = async ({
+  mode,
+  home = homedir(),
+  probe,
+}: ReadOnlySandboxOptions): Promise<OpenedReadOnlySandbox> => {
   if (mode === "off") return { kind: "off", reason: "switched off by the settings" };
   const probed = probe ?? (await probeSandbox());
   if (!probed.ok) return { kind: mode === "required" ? "refused" : "off", reason: probed.reason };
-  const around = (cwd: string, folders: readonly string[], known: AroundCell["known"]): readonly string[] => {
+  const secretsFor = (
+    cwd: string,
+    folders: readonly string[],
+    known: SandboxEntryOptions["known"],
+  ): readonly string[] => {
     const key = [cwd, ...folders].join("\0");
     const found = known?.get(key) ?? keysAround({ cwd, home, folders });
     known?.set(key, found);
     return found;
   };
-  const enter: PlanCell["enter"] = (argv, cwd, { empty, folders = [cwd], known } = {}) => [
+  const enter: ReadOnlySandbox["enter"] = (argv, cwd, { empty, folders = [cwd], known } = {}) => [
     probed.program,
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--cap-drop", "ALL"],
     ...["--die-with-parent", "--new-session"],
-    ...covering(around(cwd, folders, known), empty),
+    ...covering(secretsFor(cwd, folders, known), empty),
     ...["--chdir", cwd, "--", ...argv],
   ];
-  return { kind: "on", cell: { enter, scratch: SCRATCH } };
+  return { kind: "on", sandbox: { enter, scratch: SCRATCH } };
 };

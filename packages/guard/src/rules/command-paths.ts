@@ -2,8 +2,9 @@
  *  Invariant: every word is taken as a path it might be, from every folder the command might be in. What is computed is marked and
  *  never guessed; what could be any path at all says so.
  *  Elsewhere: parsing the text (shell-words.ts), texts inside words (inner-texts.ts), programs that read whole folders
- *  (searched.ts), comparing paths with a rule (path-rules.ts). */
+ *  (folder-searches.ts), comparing paths with a rule (path-rules.ts). */
 
+import { type FolderSearches, fedByPipe, isListing, isWithoutFiles, searchesOf } from "./folder-searches.ts";
 import { innerTexts, looseWords } from "./inner-texts.ts";
 import {
   couldCoverFolded,
@@ -16,22 +17,21 @@ import {
   reachesBelow,
 } from "./path-rules.ts";
 import { programOf, readAsPrograms } from "./programs-with-programs.ts";
-import { fedByPipe, isListing, isWithoutFiles, type Searches, searchesOf } from "./searched.ts";
 import { COMPUTED, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
 import type { Levels } from "./variable-values.ts";
 import { ANYWHERE, NAME, settledReach } from "./word-reach.ts";
 
-export type TouchedPlace = { readonly cwd: string; readonly home?: string };
+export type CommandPathsContext = { readonly cwd: string; readonly home?: string };
 
 /** Folders that are searched recursively. */
 export type SearchedFolder = {
   readonly folder: readonly string[];
   readonly hiddenToo: boolean;
   /** As a plan, the search skips only the files that rules name. */
-  readonly leavesOut: boolean;
+  readonly skipsRuledFiles: boolean;
 };
 
-export type Touched = {
+export type CommandPaths = {
   /** Paths as names from the root. */
   readonly literal: readonly (readonly string[])[];
   readonly computed: readonly (readonly string[])[];
@@ -44,7 +44,7 @@ export type Touched = {
   readonly shown: readonly (readonly string[])[];
   /** The command changes folders too often to follow, names a file that could be any, or evaluates a text that could run
    *  anything. */
-  readonly lost: boolean;
+  readonly couldBeAny: boolean;
 };
 
 const MOST_FOLDERS = 16;
@@ -54,7 +54,15 @@ const MOST_NAMES = 20_000;
 const MOST_TEXTS = 60;
 const DEEPEST = 6;
 
-const LOST: Touched = { literal: [], computed: [], listed: [], possible: [], searched: [], shown: [], lost: true };
+const LOST: CommandPaths = {
+  literal: [],
+  computed: [],
+  listed: [],
+  possible: [],
+  searched: [],
+  shown: [],
+  couldBeAny: true,
+};
 
 type Names = readonly string[];
 
@@ -79,9 +87,9 @@ const isDots = (part: string): boolean => /^\.+$/.test(part.replaceAll(COMPUTED,
 
 type ReadText = { readonly commands: readonly ShellCommand[]; readonly reaches: Levels };
 
-export const touchedBy = (reading: ShellReading, place: TouchedPlace): Touched => {
+export const findCommandPaths = (reading: ShellReading, place: CommandPathsContext): CommandPaths => {
   const texts = readingsIn(reading);
-  return texts ? new Paths(texts, place).touched() : LOST;
+  return texts ? new Paths(texts, place).collect() : LOST;
 };
 
 /** The text, and every shell text inside it; undefined if one cannot be parsed. */
@@ -113,14 +121,14 @@ class Paths {
   #isDeep = false;
   #isLost = false;
 
-  constructor(texts: readonly ReadText[], { cwd, home }: TouchedPlace) {
+  constructor(texts: readonly ReadText[], { cwd, home }: CommandPathsContext) {
     this.#texts = texts;
     this.#start = walk([], cwd) ?? [];
     this.#home = home;
     this.#folders = [this.#start];
   }
 
-  touched(): Touched {
+  collect(): CommandPaths {
     const all = this.#texts.flatMap(({ commands, reaches }) => commands.map((command) => ({ command, reaches })));
     for (const { command, reaches } of all) {
       for (const word of folderWords(command)) {
@@ -148,18 +156,18 @@ class Paths {
         for (const names of paths) {
           if (!names.some(isComputed)) literal.push(names);
           else if (level === NAME && !this.#isDeep) (isLister ? listed : computed).push(names);
-          else searched.push({ folder: knownPart(names), hiddenToo: true, leavesOut: false });
+          else searched.push({ folder: knownPart(names), hiddenToo: true, skipsRuledFiles: false });
         }
       }
       for (const text of innerTexts(command).loose) possible.push(...this.#from(text));
       for (const text of filesOfSed(command)) possible.push(...this.#from(text));
-      const searches: Searches = searchesOf(command);
-      const { hiddenToo, leavesOut } = searches;
+      const searches: FolderSearches = searchesOf(command);
+      const { hiddenToo, skipsRuledFiles } = searches;
       for (const word of searches.words) {
         const found = this.#paths(word, [word.text]);
-        searched.push(...found.map((folder) => ({ folder: knownPart(folder), hiddenToo, leavesOut })));
+        searched.push(...found.map((folder) => ({ folder: knownPart(folder), hiddenToo, skipsRuledFiles })));
       }
-      if (searches.here) searched.push(...this.#folders.map((folder) => ({ folder, hiddenToo, leavesOut })));
+      if (searches.here) searched.push(...this.#folders.map((folder) => ({ folder, hiddenToo, skipsRuledFiles })));
       if (searches.shows) shown.push(...this.#folders);
       if (searches.unknown || this.#isLost || this.#names > MOST_NAMES) return LOST;
     }
@@ -169,8 +177,8 @@ class Paths {
     if (fed === "unknown") return LOST;
     for (const word of fed)
       for (const names of this.#from(word.text))
-        searched.push({ folder: knownPart(names), hiddenToo: true, leavesOut: true });
-    return { literal, computed, listed, possible, searched, shown, lost: this.#isLost };
+        searched.push({ folder: knownPart(names), hiddenToo: true, skipsRuledFiles: true });
+    return { literal, computed, listed, possible, searched, shown, couldBeAny: this.#isLost };
   }
 
   #level({ reach }: ShellWord, reaches: Levels): number {
@@ -321,28 +329,31 @@ const behindColons = (text: string): readonly string[] => {
 };
 
 /** How a command relates to the files of a path rule. */
-export type Bearing = "names" | "might come to";
+export type PathMatch = "names" | "might reach";
 
 /** Prepares the paths once for many rules. `isPlanned`: the command runs as a plan, so git hides what rules name, and searches
  *  skip files that usually contain secrets and what a rule names by its literal path. */
-export const bearingOf = (touched: Touched, isPlanned: boolean): ((pattern: PathPattern) => Bearing | undefined) => {
+export const createPathMatcher = (
+  paths: CommandPaths,
+  isPlanned: boolean,
+): ((pattern: PathPattern) => PathMatch | undefined) => {
   const folded = (paths: readonly Names[]): readonly Names[] => paths.map(foldedNames);
-  const [literal, possible] = [folded(touched.literal), folded(touched.possible)];
-  const computed = folded(isPlanned ? touched.computed : [...touched.computed, ...touched.listed]);
+  const [literal, possible] = [folded(paths.literal), folded(paths.possible)];
+  const computed = folded(isPlanned ? paths.computed : [...paths.computed, ...paths.listed]);
   const searched = [
-    ...touched.searched,
-    ...(isPlanned ? [] : touched.shown.map((folder) => ({ folder, hiddenToo: true, leavesOut: false }))),
+    ...paths.searched,
+    ...(isPlanned ? [] : paths.shown.map((folder) => ({ folder, hiddenToo: true, skipsRuledFiles: false }))),
   ].map((found) => ({ ...found, folder: foldedNames(found.folder) }));
   return (pattern) => {
     if (literal.some((names) => coversFolded(pattern, names))) return "names";
-    if (touched.lost || computed.some((names) => couldCoverFolded(pattern, names))) return "might come to";
-    if (possible.some((names) => coversFolded(pattern, names))) return "might come to";
+    if (paths.couldBeAny || computed.some((names) => couldCoverFolded(pattern, names))) return "might reach";
+    if (possible.some((names) => coversFolded(pattern, names))) return "might reach";
     if (isPlanned && namesKeys(pattern)) return undefined;
-    const isLeftOut = isPlanned && isPlaced(pattern);
+    const isSkipped = isPlanned && isPlaced(pattern);
     const found = searched.some(
-      ({ folder, hiddenToo, leavesOut }) =>
-        (hiddenToo || !isHidden(pattern)) && !(isLeftOut && leavesOut) && reachesBelow(pattern, folder),
+      ({ folder, hiddenToo, skipsRuledFiles }) =>
+        (hiddenToo || !isHidden(pattern)) && !(isSkipped && skipsRuledFiles) && reachesBelow(pattern, folder),
     );
-    return found ? "might come to" : undefined;
+    return found ? "might reach" : undefined;
   };
 };

@@ -23,7 +23,7 @@ import {
 } from "./variable-values.ts";
 
 /** What a text evaluates and sets, collected node by node. */
-export class Evaluated {
+export class EvaluatedTexts {
   /** Some evaluated text is certainly not visible. */
   #isUnseen = false;
   /** The text may set variables whose names are unknown. */

@@ -1,13 +1,13 @@
-/** The subjects of the sample services, as data: trades, and the kinds of records that each of them keeps.
- *  Invariant: names are words that TypeScript, git and Markdown accept unchanged; every thing has a text field as its
+/** The subjects of the sample services, as data: domains, and the kinds of records that each of them keeps.
+ *  Invariant: names are words that TypeScript, git and Markdown accept unchanged; every resource has a text field as its
  *  title and a number field that can be added up.
- *  Elsewhere: which trade a seed picks (sample.ts), the files generated from it (sample-code.ts, sample-edges.ts). */
+ *  Elsewhere: which domain a seed picks (sample.ts), the files generated from it (sample-code.ts, sample-edges.ts). */
 
 export type FieldKind = "text" | "count" | "cents" | "moment" | "flag";
 
 export type Field = { readonly name: string; readonly kind: FieldKind; readonly about: string };
 
-export type Thing = {
+export type Resource = {
   readonly one: string;
   readonly many: string;
   readonly about: string;
@@ -18,58 +18,58 @@ export type Thing = {
   readonly more: readonly Field[];
 };
 
-export type Trade = { readonly service: string; readonly about: string; readonly things: readonly Thing[] };
+export type Domain = { readonly service: string; readonly about: string; readonly resources: readonly Resource[] };
 
 const field = (kind: FieldKind, name: string, about: string): Field => ({ name, kind, about });
 
 /** `["berth", "berths"], "a place …"`, then its title, its figure and its other fields. */
-const thing = (
+const resource = (
   names: readonly [one: string, many: string],
   about: string,
   [title, figure, ...more]: readonly [Field, Field, ...Field[]],
-): Thing => ({ one: names[0], many: names[1], about, title, figure, more });
+): Resource => ({ one: names[0], many: names[1], about, title, figure, more });
 
-const harbour: Trade = {
+const harbour: Domain = {
   service: "harbour-office",
   about: "the books of a small harbour: who lies where, for how long, and what they owe",
-  things: [
-    thing(["berth", "berths"], "a place where one vessel can lie", [
+  resources: [
+    resource(["berth", "berths"], "a place where one vessel can lie", [
       field("text", "label", "as it is painted on the quay"),
       field("count", "metres", "the longest vessel that fits"),
       field("flag", "hasPower", "whether there is a socket"),
     ]),
-    thing(["vessel", "vessels"], "a boat that has been here at least once", [
+    resource(["vessel", "vessels"], "a boat that has been here at least once", [
       field("text", "name", "as it stands on the bow"),
       field("count", "tonnes", "displacement, from its papers"),
       field("moment", "surveyedAt", "when its hull was last looked at"),
     ]),
-    thing(["skipper", "skippers"], "a person who answers for a vessel", [
+    resource(["skipper", "skippers"], "a person who answers for a vessel", [
       field("text", "fullName", "as on the licence"),
       field("count", "nights", "spent here in all"),
       field("text", "phone", "for the night watch"),
     ]),
-    thing(["invoice", "invoices"], "what a skipper owes for a stay", [
+    resource(["invoice", "invoices"], "what a skipper owes for a stay", [
       field("text", "number", "printed on the paper, never reused"),
       field("cents", "amount", "with tax"),
       field("moment", "dueAt", "the last day without a reminder"),
       field("flag", "isPaid", "set by the bank import alone"),
     ]),
-    thing(["tariff", "tariffs"], "a price for a metre and a night", [
+    resource(["tariff", "tariffs"], "a price for a metre and a night", [
       field("text", "season", "as the notice board says it"),
       field("cents", "perMetre", "before tax"),
       field("moment", "validFrom", "at noon, when berths change hands"),
     ]),
-    thing(["lift", "lifts"], "a time slot on the crane", [
+    resource(["lift", "lifts"], "a time slot on the crane", [
       field("text", "purpose", "in or out of the water"),
       field("count", "minutes", "booked, with rigging"),
       field("moment", "beginsAt", "on the quarter of an hour"),
     ]),
-    thing(["permit", "permits"], "leave to work on the quay", [
+    resource(["permit", "permits"], "leave to work on the quay", [
       field("text", "trade", "welding, painting, diving"),
       field("count", "days", "it holds"),
       field("flag", "isHot", "whether there may be sparks"),
     ]),
-    thing(["notice", "notices"], "a message to everybody who lies here", [
+    resource(["notice", "notices"], "a message to everybody who lies here", [
       field("text", "headline", "at most one line"),
       field("count", "readers", "who have opened it"),
       field("moment", "postedAt", "when it went up"),
@@ -77,46 +77,46 @@ const harbour: Trade = {
   ],
 };
 
-const library: Trade = {
+const library: Domain = {
   service: "branch-library",
   about: "the desk of a branch library: what is lent, to whom, and when it comes back",
-  things: [
-    thing(["loan", "loans"], "a copy in somebody's hands", [
+  resources: [
+    resource(["loan", "loans"], "a copy in somebody's hands", [
       field("text", "barcode", "of the copy"),
       field("count", "renewals", "so far"),
       field("moment", "dueAt", "closing time of that day"),
     ]),
-    thing(["reader", "readers"], "a person with a card", [
+    resource(["reader", "readers"], "a person with a card", [
       field("text", "cardName", "as printed on the card"),
       field("count", "openLoans", "at this moment"),
       field("flag", "isBlocked", "set when a fee is older than a month"),
     ]),
-    thing(["edition", "editions"], "a book as it was published", [
+    resource(["edition", "editions"], "a book as it was published", [
       field("text", "headTitle", "without the subtitle"),
       field("count", "pages", "numbered ones"),
       field("text", "shelfMark", "where it stands"),
     ]),
-    thing(["branch", "branches"], "a house with a desk", [
+    resource(["branch", "branches"], "a house with a desk", [
       field("text", "street", "with the number"),
       field("count", "seats", "for readers"),
       field("flag", "hasLift", "whether all floors can be reached"),
     ]),
-    thing(["fee", "fees"], "money for a late or damaged copy", [
+    resource(["fee", "fees"], "money for a late or damaged copy", [
       field("text", "reason", "one of the reasons on the notice"),
       field("cents", "amount", "as the table of fees says"),
       field("moment", "raisedAt", "when it was put on the card"),
     ]),
-    thing(["wish", "wishes"], "a copy that is out and somebody waits for", [
+    resource(["wish", "wishes"], "a copy that is out and somebody waits for", [
       field("text", "wanted", "the title as the reader said it"),
       field("count", "place", "in the queue, from one"),
       field("moment", "askedAt", "when it was written down"),
     ]),
-    thing(["talk", "talks"], "a reading or a course in the house", [
+    resource(["talk", "talks"], "a reading or a course in the house", [
       field("text", "topic", "as on the poster"),
       field("count", "chairs", "put out"),
       field("flag", "isFree", "whether there is no ticket"),
     ]),
-    thing(["parcel", "parcels"], "a box that goes between branches", [
+    resource(["parcel", "parcels"], "a box that goes between branches", [
       field("text", "route", "from where to where"),
       field("count", "items", "in the box"),
       field("moment", "sentAt", "when the van left"),
@@ -124,46 +124,46 @@ const library: Trade = {
   ],
 };
 
-const greenhouse: Trade = {
+const greenhouse: Domain = {
   service: "glasshouse",
   about: "the day book of a glasshouse: what grows where, what it needs, and what is sold of it",
-  things: [
-    thing(["bed", "beds"], "a piece of ground under glass", [
+  resources: [
+    resource(["bed", "beds"], "a piece of ground under glass", [
       field("text", "corner", "as the plan on the door names it"),
       field("count", "metres", "of its longer side"),
       field("flag", "isHeated", "whether pipes run below"),
     ]),
-    thing(["crop", "crops"], "what was sown together", [
+    resource(["crop", "crops"], "what was sown together", [
       field("text", "variety", "as on the packet"),
       field("count", "plants", "after thinning"),
       field("moment", "sownAt", "the day of the first row"),
     ]),
-    thing(["sensor", "sensors"], "a thing that measures", [
+    resource(["sensor", "sensors"], "a thing that measures", [
       field("text", "model", "from its label"),
       field("count", "metresUp", "above the ground"),
       field("flag", "isTrusted", "checked against the mercury this year"),
     ]),
-    thing(["valve", "valves"], "a tap that opens by itself", [
+    resource(["valve", "valves"], "a tap that opens by itself", [
       field("text", "line", "the pipe it sits on"),
       field("count", "litres", "an hour when open"),
       field("moment", "servicedAt", "when its seal was changed"),
     ]),
-    thing(["crate", "crates"], "a box of produce, ready to go", [
+    resource(["crate", "crates"], "a box of produce, ready to go", [
       field("text", "content", "what lies on top"),
       field("count", "grams", "without the box"),
       field("moment", "packedAt", "when the lid was put on"),
     ]),
-    thing(["buyer", "buyers"], "a shop or a kitchen that buys here", [
+    resource(["buyer", "buyers"], "a shop or a kitchen that buys here", [
       field("text", "house", "as on the delivery note"),
       field("cents", "credit", "they may run up"),
       field("flag", "collects", "whether they come with their own van"),
     ]),
-    thing(["sale", "sales"], "crates that went to a buyer", [
+    resource(["sale", "sales"], "crates that went to a buyer", [
       field("text", "note", "the number of the delivery note"),
       field("cents", "amount", "before the discount"),
       field("moment", "soldAt", "when the note was signed"),
     ]),
-    thing(["chore", "chores"], "work for tomorrow", [
+    resource(["chore", "chores"], "work for tomorrow", [
       field("text", "wording", "in the imperative"),
       field("count", "minutes", "it took the last time"),
       field("flag", "isUrgent", "whether it cannot wait for Monday"),
@@ -171,4 +171,4 @@ const greenhouse: Trade = {
   ],
 };
 
-export const TRADES: readonly [Trade, ...(readonly Trade[])] = [harbour, library, greenhouse];
+export const DOMAINS: readonly [Domain, ...(readonly Domain[])] = [harbour, library, greenhouse];

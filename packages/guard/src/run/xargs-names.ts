@@ -1,23 +1,24 @@
 /** The names that xargs would read from a text, and the arguments it then runs with.
- *  Invariant: read exactly as GNU xargs reads them (blanks, quotes and backslashes, lines for -I, delimiters for -0 and -d). xargs then
- *  gets the same names with a zero after each, so no other xargs can read them differently. Pure, linear.
+ *  Invariant: read exactly as GNU xargs reads them (blanks, quotes and backslashes, lines for -I, delimiters for -0
+ *  and -d). xargs then gets the same names with a zero after each, so no other xargs can read them differently. Pure,
+ *  linear.
  *  Elsewhere: options as single words (../bash/programs/xargs.ts), checking the names (run-pipe.ts). */
 
 import { innerProgramIndex, type PlanWord } from "../rules/index.ts";
 
-export type FedNames = {
+export type XargsNames = {
   readonly names: readonly string[];
   /** Each option as one word, so that names are taken as they are. */
   readonly options: readonly PlanWord[];
   /** The program that is run, its own words after it. */
   readonly inner: readonly PlanWord[];
-  /** The sign that a name is put in place of. */
+  /** The placeholder that each name replaces (`-I`). */
   readonly place?: string;
-  /** Why xargs would stop after these names, and fail. */
+  /** Why xargs would fail after these names. */
   readonly complaint?: string;
 };
 
-export type FedProblem = { readonly problem: string };
+export type XargsProblem = { readonly problem: string };
 
 type Line = readonly string[];
 
@@ -30,12 +31,12 @@ const BLANK = /[ \t]/;
 const SPACE = /[ \t\n\v\f\r]/;
 
 /** What xargs does without -0 and -d. `whole`: a line is one name, as for -I. */
-const readWords = (text: string, whole: boolean): Read | FedProblem => {
+const readWords = (text: string, whole: boolean): Read | XargsProblem => {
   const lines: string[][] = [[]];
   let name: string | undefined;
   let quote = "";
   let from = 0;
-  /** Text is cut out in pieces: adding letter by letter would take longer. */
+  /** Copies slices, because adding letter by letter would take longer. */
   const take = (to: number): void => {
     if (to > from || name !== undefined) name = (name ?? "") + text.slice(from, to);
   };
@@ -53,12 +54,12 @@ const readWords = (text: string, whole: boolean): Read | FedProblem => {
       quote = "";
       from = at + 1;
     } else if (name === undefined && from === at && SPACE.test(letter)) {
-      from = at + 1; // before a name any space is passed over
+      from = at + 1; // any space before a name is skipped
     } else if (letter === "\n" || (!whole && BLANK.test(letter))) {
       take(at);
       end();
       from = at + 1;
-      // A line that ends in a blank goes on in the next.
+      // A line that ends in a blank continues on the next line.
       if (letter === "\n" && !BLANK.test(text[at - 1] ?? "")) lines.push([]);
     } else if (letter === "\\") {
       take(at);
@@ -80,8 +81,8 @@ const readWords = (text: string, whole: boolean): Read | FedProblem => {
   return quote === "" ? { lines: read } : { lines: read, complaint: unmatched(quote) };
 };
 
-/** Whatever stands between two signs is a name; the last sign ends the last. */
-const readBetween = (text: string, sign: string): Read | FedProblem => {
+/** Everything between two delimiters is a name; the last delimiter ends the last name. */
+const readBetween = (text: string, sign: string): Read | XargsProblem => {
   const names = text.split(sign);
   if (names.at(-1) === "") names.pop();
   if (names.some((name) => name.includes("\0"))) return { problem: "xargs: a zero among the names; use xargs -0" };
@@ -91,16 +92,17 @@ const readBetween = (text: string, sign: string): Read | FedProblem => {
 const givenFor = (options: readonly PlanWord[], letter: string): string | undefined =>
   options.find(({ text }) => text[1] === letter)?.text.slice(2);
 
-/** -L counts lines, which are gone when names come with zeros: where all lines hold as many, it is a number of names. */
-const perRun = (lines: readonly Line[], count: string | undefined): readonly PlanWord[] | FedProblem => {
+/** -L counts lines, and names separated by zeros have no lines. If all lines have equally many names, it becomes a
+ *  number of names. */
+const perRun = (lines: readonly Line[], count: string | undefined): readonly PlanWord[] | XargsProblem => {
   if (count === undefined) return [];
   const most = Math.max(1, ...new Set(lines.map((line) => line.length)));
   const uneven = lines.slice(0, -1).some((line) => line.length !== most);
-  if (uneven) return { problem: "xargs -L: lines hold different numbers of names; use xargs -n" };
+  if (uneven) return { problem: "xargs -L: lines have different numbers of names; use xargs -n" };
   return [{ text: `-n${Number(count) * most}` }];
 };
 
-export const fedNames = (args: readonly PlanWord[], text: string): FedNames | FedProblem => {
+export const readXargsNames = (args: readonly PlanWord[], text: string): XargsNames | XargsProblem => {
   const at = innerProgramIndex(args);
   const [options, inner] = at < 0 ? [args, [{ text: "echo" }]] : [args.slice(0, at), args.slice(at)];
   const place = givenFor(options, "I");

@@ -4,14 +4,21 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
-import { type CommandPlan, classify, openCell, type PlanCell, type PlanResult, runPlan } from "@prefork/guard";
+import {
+  type CommandPlan,
+  classify,
+  openReadOnlySandbox,
+  type PlanResult,
+  type ReadOnlySandbox,
+  runPlan,
+} from "@prefork/guard";
 import { seededRandom } from "@prefork/testing/chance";
 import { needs, uses } from "@prefork/testing/optional";
 import { processesLeftAfterWait } from "@prefork/testing/processes";
 import { scratch } from "@prefork/testing/scratch";
-import { fedNames } from "../../src/run/fed-names.ts";
 import { probeSandbox } from "../../src/run/sandbox.ts";
 import { withoutKeys } from "../../src/run/walk-limits.ts";
+import { readXargsNames } from "../../src/run/xargs-names.ts";
 import { type Ground, ground } from "./ground.ts";
 
 const probe = await probeSandbox();
@@ -52,10 +59,10 @@ const withSecrets = (): Ground => {
   return place;
 };
 
-const cellFor = async ({ home }: Ground): Promise<PlanCell> => {
-  const opened = await openCell({ mode: "required", home, probe });
+const sandboxFor = async ({ home }: Ground): Promise<ReadOnlySandbox> => {
+  const opened = await openReadOnlySandbox({ mode: "required", home, probe });
   assert.ok(opened.kind === "on", opened.kind === "on" ? "" : opened.reason);
-  return opened.cell;
+  return opened.sandbox;
 };
 
 const told = ({ stdout, exitCode, refused }: PlanResult): readonly unknown[] => [stdout, exitCode, refused];
@@ -92,7 +99,7 @@ test("names are read from a text exactly as xargs reads them", () => {
     const options = forms[round % forms.length] ?? [];
     const text = Array.from({ length: 3 + chance.below(16) }, () => chance.one(letters)).join("");
     const inner = options[0] === "-I{}" ? ["cat", "{}"] : ["cat"];
-    const fed = fedNames(
+    const fed = readXargsNames(
       [...options, ...inner].map((word) => ({ text: word })),
       text,
     );
@@ -260,7 +267,7 @@ const WALKS: readonly (readonly [command: string, shows: RegExp])[] = [
 const showsNoKeys = async (within: "with a cell" | "without"): Promise<void> => {
   using place = withKeys();
   const { work, home } = place;
-  const around = within === "with a cell" ? { cell: await cellFor(place) } : {};
+  const around = within === "with a cell" ? { cell: await sandboxFor(place) } : {};
   for (const [text, shows] of WALKS) {
     const { stdout, refused } = await runPlan(planOf(text), { cwd: work, home, ...around });
     assert.equal(refused, undefined, text);
@@ -374,29 +381,36 @@ test(
     place.put("home/dotfiles/gh/hosts.yml", "the secret\n");
     mkdirSync(place.at("home", ".config"), { recursive: true });
     symlinkSync(place.at("home", "dotfiles", "gh"), place.at("home", ".config", "gh"));
-    const cell = await cellFor(place);
-    const inCell = async (script: string, ...words: readonly string[]): Promise<string> => {
-      const { stdout, stderr } = await runPlan(pipe(["bash", "-c", script, ...words]), { cwd: work, home, cell });
+    const readOnlySandbox = await sandboxFor(place);
+    const inSandbox = async (script: string, ...words: readonly string[]): Promise<string> => {
+      const { stdout, stderr } = await runPlan(pipe(["bash", "-c", script, ...words]), {
+        cwd: work,
+        home,
+        readOnlySandbox,
+      });
       return stdout + stderr;
     };
     const script =
       "cat $(find . .. -name '*env*' -o -name '*rsa*' -o -name '*pem*' -o -name '*.json' -o -name hosts.yml)";
-    const shown = await inCell(script, "bash", "..");
+    const shown = await inSandbox(script, "bash", "..");
     assert.doesNotMatch(shown, /the secret/);
     assert.match(shown, /an example, changed again/);
-    assert.equal(await inCell("find . -name .env.production -type f"), "./one/two/three/four/.env.production\n");
-    assert.equal(await inCell("cat b/notes.txt"), "");
-    assert.match((await runPlan(planOf("git status --short"), { cwd: work, home, cell })).stdout, /^ M \.env$/m);
+    assert.equal(await inSandbox("find . -name .env.production -type f"), "./one/two/three/four/.env.production\n");
+    assert.equal(await inSandbox("cat b/notes.txt"), "");
+    assert.match(
+      (await runPlan(planOf("git status --short"), { cwd: work, home, readOnlySandbox })).stdout,
+      /^ M \.env$/m,
+    );
   },
 );
 
 test("a pipe runs outside the read-only sandbox only if nothing in it reads a file", withBwrap, async () => {
   using place = withSecrets();
   const { work, home } = place;
-  const cell = await cellFor(place);
+  const readOnlySandbox = await sandboxFor(place);
   const read = pipe(["ls", "-d", "."], ["cat", `${home}/.ssh/id_rsa`]);
-  assert.equal((await runPlan(read, { cwd: work, home, cell })).stdout, "");
-  const told = await runPlan(planOf("ps aux | grep -c node"), { cwd: work, home, cell });
+  assert.equal((await runPlan(read, { cwd: work, home, readOnlySandbox })).stdout, "");
+  const told = await runPlan(planOf("ps aux | grep -c node"), { cwd: work, home, readOnlySandbox });
   assert.notEqual(told.stdout, "0\n");
 });
 
@@ -406,24 +420,24 @@ test(
   async () => {
     using place = withSecrets();
     const { work, home } = place;
-    const cell = await cellFor(place);
-    const inCell = async (script: string): Promise<string> => {
-      const { stdout, stderr } = await runPlan(pipe(["bash", "-c", script]), { cwd: work, home, cell });
+    const readOnlySandbox = await sandboxFor(place);
+    const inSandbox = async (script: string): Promise<string> => {
+      const { stdout, stderr } = await runPlan(pipe(["bash", "-c", script]), { cwd: work, home, readOnlySandbox });
       return stdout + stderr;
     };
-    assert.match(await inCell(`: > ${work}/made`), /Read-only file system/);
+    assert.match(await inSandbox(`: > ${work}/made`), /Read-only file system/);
     assert.equal(existsSync(place.at("work", "made")), false);
-    assert.equal(await inCell("cd /proc && echo [0-9]*"), "1 2\n");
-    assert.doesNotMatch(await inCell(`cat ${home}/.netrc ${home}/.ssh/*`), /secret/);
-    assert.equal(await inCell("tail -n +2 /proc/net/route"), ""); // no way leads out
-    assert.equal(await inCell("cd /proc; grep -h CapEff self/status"), "CapEff:\t0000000000000000\n");
+    assert.equal(await inSandbox("cd /proc && echo [0-9]*"), "1 2\n");
+    assert.doesNotMatch(await inSandbox(`cat ${home}/.netrc ${home}/.ssh/*`), /secret/);
+    assert.equal(await inSandbox("tail -n +2 /proc/net/route"), ""); // no way leads out
+    assert.equal(await inSandbox("cd /proc; grep -h CapEff self/status"), "CapEff:\t0000000000000000\n");
   },
 );
 
 test("a plan gives the same output in the read-only sandbox as without it", withBwrap, async () => {
   using place = withSecrets();
   const { work, home } = place;
-  const cell = await cellFor(place);
+  const readOnlySandbox = await sandboxFor(place);
   for (const text of [
     "cat plain.txt | wc -l",
     "git log --oneline | head -2",
@@ -433,7 +447,7 @@ test("a plan gives the same output in the read-only sandbox as without it", with
     "sort plain.txt",
   ]) {
     const outside = await runPlan(planOf(text), { cwd: work, home });
-    assert.deepEqual(await runPlan(planOf(text), { cwd: work, home, cell }), outside, text);
+    assert.deepEqual(await runPlan(planOf(text), { cwd: work, home, readOnlySandbox }), outside, text);
   }
 });
 
@@ -441,11 +455,11 @@ test("programs in the read-only sandbox end with the program that started them",
   using place = ground();
   const seconds = `61.${process.pid}`;
   const script = `
-    import { openCell, runPlan } from ${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)};
-    const opened = await openCell({ mode: "required" });
+    import { openReadOnlySandbox, runPlan } from ${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)};
+    const opened = await openReadOnlySandbox({ mode: "required" });
     const plan = ${JSON.stringify(pipe(["sleep", seconds]))};
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 700);
-    await runPlan(plan, { cwd: "/", cell: opened.cell });`;
+    await runPlan(plan, { cwd: "/", readOnlySandbox: opened.sandbox });`;
   const args = [...process.execArgv, "--input-type=module", "-e", script];
   const { signal } = spawnSync(process.execPath, args, { cwd: place.work });
   assert.equal(signal, "SIGKILL");
@@ -454,9 +468,15 @@ test("programs in the read-only sandbox end with the program that started them",
 
 test("a required but unavailable read-only sandbox refuses, and one that is switched off says so", async () => {
   const missing = { ok: false, reason: "bubblewrap (bwrap) is not installed" } as const;
-  assert.deepEqual(await openCell({ mode: "required", probe: missing }), { kind: "refused", reason: missing.reason });
-  assert.deepEqual(await openCell({ mode: "auto", probe: missing }), { kind: "off", reason: missing.reason });
-  assert.deepEqual(await openCell({ mode: "off" }), { kind: "off", reason: "switched off by the settings" });
+  assert.deepEqual(await openReadOnlySandbox({ mode: "required", probe: missing }), {
+    kind: "refused",
+    reason: missing.reason,
+  });
+  assert.deepEqual(await openReadOnlySandbox({ mode: "auto", probe: missing }), {
+    kind: "off",
+    reason: missing.reason,
+  });
+  assert.deepEqual(await openReadOnlySandbox({ mode: "off" }), { kind: "off", reason: "switched off by the settings" });
 });
 
 test(
