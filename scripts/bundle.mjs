@@ -26,9 +26,26 @@ const packageFolder = (path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exe
 
 const licenseText = (folder) => {
   const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
-  if (file === undefined) throw new Error(`${folder} has no license file, so it cannot go into the bundle`);
-  return readFileSync(join(folder, file), "utf8").trim();
+  if (file !== undefined) return readFileSync(join(folder, file), "utf8").trim();
+  const { license, author } = readJson(join(folder, "package.json"));
+  const holder = typeof author === "string" ? author : author?.name;
+  if (license === "MIT" && holder) return `MIT License\n\nCopyright (c) ${holder}\n\n${MIT_TERMS}`;
+  throw new Error(`${folder} has no license file, so it cannot go into the bundle`);
 };
+
+/** For a package that states this license in its manifest and carries no text of it. */
+const MIT_TERMS = `Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
+ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.`;
 
 /** A package that finds a program of its own on disk cannot find it from inside our bundle. */
 const carriesBinary = ({ optionalDependencies, os, cpu, gypfile }) =>

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { addAbortSignal } from "node:stream";
 import { type Command, CommanderError } from "commander";
-import { addCommands, isCommand, isMore } from "./commands/index.ts";
+import { addCommands, isCommand, isMore, loadTerminal, TERMINAL } from "./commands/index.ts";
 import { type Io, newCommand, UsageError } from "./io.ts";
 import { linesOf } from "./lines.ts";
 import { visible } from "./visible.ts";
@@ -25,6 +25,10 @@ const program = async (io: Io, words: readonly string[]): Promise<Command> => {
     .helpCommand(false)
     .showSuggestionAfterError()
     .addHelpText("after", FOOTER);
+  if (words[0] === TERMINAL) {
+    const terminalCommand = await loadTerminal();
+    return all.addCommand(terminalCommand(run)(io), { hidden: true });
+  }
   await addCommands(all, words, io);
   return all.addCommand(helpCommand(io).helpGroup("Set up:"));
 };
@@ -69,9 +73,9 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
   };
   const io: Io = { ...given, exitWith };
   try {
-    const words = asksToPrint(argv) ? ["print", ...argv.map(asWord)] : argv;
+    const words = wordsOf(argv, io);
     const commands = await program(io, words);
-    if (argv.length === 0) {
+    if (words.length === 0) {
       commands.outputHelp();
       return 0;
     }
@@ -84,6 +88,22 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
     return isUsageError(error) ? 2 : 1;
   }
 };
+
+/** The words with the name of the command that they mean. */
+const wordsOf = (argv: readonly string[], io: Io): readonly string[] => {
+  if (asksToPrint(argv)) return ["print", ...argv.map(asWord)];
+  return asksForTerminal(argv, io) ? [TERMINAL, ...argv] : argv;
+};
+
+/** `prefork`, `prefork "fix the test"`, `prefork --continue`. One word alone is rather a mistyped command. */
+const asksForTerminal = (argv: readonly string[], io: Io): boolean => {
+  const [first] = argv;
+  if (first === undefined) return io.isTerminal && io.inputIsTerminal;
+  if (isCommand(first) || OWN_OPTIONS.includes(first)) return false;
+  return /\s/.test(first.trim()) || first.startsWith("-");
+};
+
+const OWN_OPTIONS: readonly string[] = ["-h", "--help", "-v", "--version"];
 
 /** `prefork -p …` names no command, and its prompt and options may come in any order. */
 const asksToPrint = (argv: readonly string[]): boolean => {

@@ -76,6 +76,12 @@ export const isCommand = (name: string): boolean => COMMANDS.has(name) || MORE.h
 
 export const isMore = (name: string): boolean => MORE.has(name);
 
+/** `terminal` is what `prefork` does without a command, so no help lists it. */
+export const TERMINAL = "terminal";
+
+export const loadTerminal = async (): Promise<typeof import("./terminal.ts").terminalCommand> =>
+  (await import("./terminal.ts")).terminalCommand;
+
 /** Adds only the command that the words name; if they name none, adds all, for help and suggestions. */
 export const addCommands = async (program: Command, words: readonly string[], io: Io): Promise<Command> => {
   const [name = ""] = words;

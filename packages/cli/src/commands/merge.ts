@@ -10,13 +10,8 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { parseCount } from "../numbers.ts";
-import {
-  addSessionOptions,
-  type EngineFlags,
-  planSession,
-  type SessionFlags,
-  type SessionPlan,
-} from "../print/index.ts";
+import { type EngineFlags, PROVIDERS, planSession, type SessionFlags, type SessionPlan } from "../print/index.ts";
+import { addSessionOptions } from "../session-options.ts";
 import { visible } from "../visible.ts";
 import { mergeWithForks } from "./merge-hand-back.ts";
 import { adviceFor, outcomeText, previewAdvice, undoneText } from "./merge-report.ts";
@@ -43,7 +38,8 @@ const parseUndoCount = (text: string): number => {
   return count;
 };
 
-export const mergeCommand = (io: Io): Command => addSessionOptions(commandWithOptions(io), "for hand-back: ");
+export const mergeCommand = (io: Io): Command =>
+  addSessionOptions(commandWithOptions(io), { about: "for hand-back: ", providers: PROVIDERS });
 
 const commandWithOptions = (io: Io): Command =>
   newCommand("merge", io)

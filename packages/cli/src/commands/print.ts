@@ -7,7 +7,6 @@
 import { type Command, Option } from "commander";
 import { collect, type Io, isStartedByFork, newCommand, UsageError } from "../io.ts";
 import {
-  addSessionOptions,
   canAsk,
   chooseEngine,
   createPrinter,
@@ -17,6 +16,7 @@ import {
   OUTPUT_FORMATS,
   type OutputFormat,
   openSession,
+  PROVIDERS,
   planSession,
   promptOf,
   type ResumeFlags,
@@ -26,6 +26,7 @@ import {
   streamedPrompts,
   TerminalAnswers,
 } from "../print/index.ts";
+import { addSessionOptions } from "../session-options.ts";
 
 type PrintFlags = SessionFlags &
   EngineFlags &
@@ -37,9 +38,11 @@ type PrintFlags = SessionFlags &
   };
 
 export const printCommand = (io: Io): Command =>
-  addSessionOptions(commandWithOptions(io)).action(async (words: readonly string[], flags: PrintFlags) => {
-    io.exitWith(await print(words, flags, io));
-  });
+  addSessionOptions(commandWithOptions(io), { providers: PROVIDERS }).action(
+    async (words: readonly string[], flags: PrintFlags) => {
+      io.exitWith(await print(words, flags, io));
+    },
+  );
 
 const commandWithOptions = (io: Io): Command =>
   newCommand("print", io)

@@ -8,7 +8,8 @@ import { requestStop } from "@prefork/runtime/internal";
 import { type SessionStore, showTask, type TaskDetail } from "@prefork/runtime/observe";
 import type { Command } from "commander";
 import { type Io, isStartedByFork, newCommand, UsageError } from "../io.ts";
-import { addSessionOptions, type EngineFlags, type SessionFlags, toUsageError } from "../print/index.ts";
+import { type EngineFlags, PROVIDERS, type SessionFlags, toUsageError } from "../print/index.ts";
+import { addSessionOptions } from "../session-options.ts";
 import { visible } from "../visible.ts";
 import { resumeForTasks, whilePrinting } from "./resumed-session.ts";
 import { storeFor, withJournalErrors } from "./tasks-store.ts";
@@ -62,6 +63,7 @@ export const resumeCommand = (io: Io): Command =>
       .description("resume a task that ended or was interrupted, and print its report")
       .argument("<task>", "task id, or its first letters")
       .argument("[message...]", "what else it should do; required if it has reported"),
+    { providers: PROVIDERS },
   ).action((given: string, words: readonly string[], flags: ResumeFlags) =>
     withJournalErrors(async () => io.exitWith(await resume(given, { words, flags }, io))),
   );

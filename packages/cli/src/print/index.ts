@@ -27,6 +27,6 @@ export {
   resumeTargetOf,
   toUsageError,
 } from "./resume-target.ts";
-export { addSessionOptions, planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
+export { planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
 export { canAsk, TerminalAnswers } from "./terminal-answers.ts";
 export type { Warning, WarningKind } from "./warnings.ts";

@@ -29,7 +29,8 @@ export type OpenOptions = {
   readonly resume?: ResumeTarget | undefined;
   /** Default: on, if permissions allow it. */
   readonly forks?: "off" | undefined;
-  readonly ask?: Ask | undefined;
+  /** Answers questions. `attached`: clients of the session do. Default: nobody. */
+  readonly ask?: Ask | "attached" | undefined;
 };
 
 /** Disposing it closes the session, then its engine. */

@@ -16,10 +16,8 @@ import {
 } from "@prefork/guard";
 import { type Extension, readSkills, type ServerEntry, type SessionLimits, type Skill } from "@prefork/runtime";
 import { readExtensions, readServers, toolEnvironment } from "@prefork/runtime/internal";
-import { type Command, Option } from "commander";
-import { collect, type Io, UsageError } from "../io.ts";
+import { type Io, UsageError } from "../io.ts";
 import { resolveFolder } from "../resolve-folder.ts";
-import { PROVIDERS } from "./engine-choice.ts";
 
 export type SessionFlags = {
   readonly cwd?: string;
@@ -32,17 +30,6 @@ export type SessionFlags = {
   readonly timeout?: string;
   readonly appendSystemPrompt?: string;
 };
-
-/** The options of a command that opens a session: which engine, and what may run. `about` starts each description. */
-export const addSessionOptions = (command: Command, about = ""): Command =>
-  command
-    .option("--model <id>", `${about}model to use`)
-    .addOption(new Option("--provider <name>", `${about}provider to use`).choices([...PROVIDERS]))
-    .option("--base-url <url>", `${about}another endpoint with the provider's API`)
-    .option("--permission-mode <mode>", `${about}default, accept-edits, plan or bypass`)
-    .option("--allow <rule>", `${about}allow calls that match this rule (repeatable)`, collect)
-    .option("--deny <rule>", `${about}deny calls that match this rule (repeatable)`, collect)
-    .option("--max-budget-usd <amount>", `${about}stop before a request could exceed this total cost`);
 
 export type SessionPlan = {
   readonly cwd: string;

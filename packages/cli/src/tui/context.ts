@@ -1,0 +1,37 @@
+/** What effects and commands may use: the state, the screen, the session, and the command line itself.
+ *  Elsewhere: who provides it (open-terminal.ts). */
+
+import type { Io } from "../io.ts";
+import type { Screen } from "./screen.ts";
+import type { Action, State } from "./state/index.ts";
+import type { TerminalSession } from "./terminal-session.ts";
+import type { ThemeName } from "./views/index.ts";
+
+export type CapturedRun = { readonly code: number; readonly text: string };
+
+export type TerminalContext = {
+  readonly io: Io;
+  readonly state: () => State;
+  readonly dispatch: (action: Action) => void;
+  readonly screen: Screen;
+  /** Resolves when the session is open. */
+  readonly session: () => Promise<TerminalSession>;
+  /** Closes this session and opens another one: a new one, or an earlier one by id. */
+  readonly switchSession: (id?: string) => Promise<void>;
+  /** Adds a prompt to the history of this folder. */
+  readonly remember: (prompt: string) => void;
+  /** Runs a prefork command in this process, with its output captured. */
+  readonly runCli: (argv: readonly string[]) => Promise<CapturedRun>;
+  /** Gives the terminal to another program while `work` runs. */
+  readonly lend: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly suspend: () => void;
+  readonly notify: (text: string) => void;
+  readonly setTheme: (name: ThemeName) => void;
+  readonly explain: {
+    /** What fresh sub-agents with the same context would have cost, if that can be said. */
+    readonly family: (family: string) => Promise<{ readonly freshUsd?: number }>;
+    /** Why the last request of this agent missed the cache. */
+    readonly lastMiss: (agent: string) => Promise<string | undefined>;
+  };
+  readonly quit: () => void;
+};

@@ -1,0 +1,98 @@
+/** Carries out what the state asks for: prompts, answers, stops, commands.
+ *  Invariant: a failure becomes a message on the screen and never ends the program; nothing here decides what a key means.
+ *  Elsewhere: the effects as data (state: state.ts), the slash commands (commands/). */
+
+import type { Answer } from "@prefork/runtime";
+import { runChosen, runCommand } from "./commands/index.ts";
+import type { TerminalContext } from "./context.ts";
+import { runEditor } from "./external-editor.ts";
+import { rememberText } from "./remember.ts";
+import { runShellLine } from "./shell-line.ts";
+import type { Effect } from "./state/index.ts";
+import { safeLine, safeText } from "./state/index.ts";
+
+export const runEffect = async (effect: Effect, context: TerminalContext): Promise<void> => {
+  try {
+    await carryOut(effect, context);
+  } catch (error) {
+    const text = safeText(error instanceof Error ? error.message : String(error));
+    context.dispatch({ type: "printed", block: { kind: "notice", level: "error", text } });
+  }
+};
+
+const carryOut = async (effect: Effect, context: TerminalContext): Promise<void> => {
+  const { dispatch, screen } = context;
+  switch (effect.kind) {
+    case "prompt": {
+      context.remember(effect.text);
+      const { control } = await context.session();
+      await control.prompt(effect.text, { tasks: "leave" });
+      return;
+    }
+    case "steer":
+      return (await context.session()).control.steer(effect.text, effect.child);
+    case "stop":
+      return (await context.session()).control.stop(effect.child);
+    case "background":
+      return (await context.session()).control.background(effect.child);
+    case "answer": {
+      const { control } = await context.session();
+      const isOpen = control.answer(effect.questionId, answerOf(effect));
+      if (!isOpen) dispatch({ type: "hinted", text: "The question was answered elsewhere, or is no longer needed." });
+      return;
+    }
+    case "mode": {
+      const { setMode } = await context.session();
+      if (setMode) setMode(effect.mode);
+      else dispatch({ type: "hinted", text: "The mode belongs to the terminal that runs the session." });
+      return;
+    }
+    case "command":
+      return runCommand(effect.name, effect.args, context);
+    case "chosen":
+      return runChosen(effect.command, effect.id, context);
+    case "shell":
+      return runShellLine(effect.command, context);
+    case "remember":
+      return rememberText(effect.text, context);
+    case "edit":
+      return runEditor(context);
+    case "type":
+      screen.input.setText(effect.text);
+      return screen.draw();
+    case "redraw":
+      return screen.redraw();
+    case "suspend":
+      return context.suspend();
+    case "notify":
+      return context.notify(safeLine(effect.text));
+    case "explainFamily":
+      return dispatch({
+        type: "familyExplained",
+        family: effect.family,
+        ...(await context.explain.family(effect.family)),
+      });
+    case "explainMiss": {
+      const cause = await context.explain.lastMiss(effect.agent);
+      if (cause !== undefined) dispatch({ type: "missExplained", agent: effect.agent, cause: safeLine(cause) });
+      return;
+    }
+    case "quit":
+      return context.quit();
+  }
+};
+
+const answerOf = ({ answer, rule }: Extract<Effect, { readonly kind: "answer" }>): Answer => {
+  switch (answer) {
+    case "once":
+      return { kind: "allow" };
+    case "all":
+      return { kind: "allow", all: true };
+    case "always":
+      return rule === undefined ? { kind: "allow" } : { kind: "always", rule };
+    case "no":
+      return { kind: "deny" };
+    case "stop":
+      return { kind: "deny", stop: true };
+  }
+};

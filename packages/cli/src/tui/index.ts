@@ -1,0 +1,3 @@
+/** The terminal: `prefork` without a command. */
+
+export { openTerminal, type TerminalRequest } from "./open-terminal.ts";

@@ -1,0 +1,39 @@
+/** Opens a session of this process for the terminal.
+ *  Invariant: questions wait for the terminal, or for whoever else is attached; closing ends the session and its engine.
+ *  Elsewhere: flags and settings (../print), the session (@prefork/runtime). */
+
+import { type Io, isStartedByFork, UsageError } from "../io.ts";
+import {
+  chooseEngine,
+  type EngineFlags,
+  findResumeTarget,
+  openSession,
+  planSession,
+  type ResumeFlags,
+  type SessionFlags,
+} from "../print/index.ts";
+import type { TerminalSession } from "./terminal-session.ts";
+
+export type OpenRequest = {
+  readonly flags: SessionFlags & EngineFlags & ResumeFlags & { readonly forks?: boolean };
+};
+
+export type LocalSession = TerminalSession & { readonly notices: readonly string[] };
+
+export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<LocalSession> => {
+  if (await isStartedByFork(io))
+    throw new UsageError("a fork started this command, and a fork may not start agents: it does its work itself");
+  const plan = await planSession(flags, io);
+  const resume = await findResumeTarget(flags, { ...plan, hasWords: false });
+  const choice = chooseEngine(flags, io.env, resume?.before);
+  const forks = flags.forks === false ? "off" : undefined;
+  const opened = await openSession({ plan, choice, resume, forks, model: flags.model, ask: "attached" }, io);
+  const { session, notices } = opened;
+  return {
+    control: session.control(),
+    own: session,
+    notices,
+    setMode: (mode) => session.setMode(mode),
+    close: async () => opened[Symbol.asyncDispose](),
+  };
+};

@@ -1,0 +1,249 @@
+/** `prefork`: the terminal, from its first frame to its last.
+ *  Invariant: the input line is drawn before the agent is loaded, and what is typed meanwhile is kept; whatever ends the
+ *  program, the terminal is restored first; an unexpected error names the file that describes it.
+ *  Elsewhere: the state (state), the screen (screen.ts), the session of this process (local-session.ts). */
+
+import { mkdir, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Io } from "../io.ts";
+import type { CapturedRun, TerminalContext } from "./context.ts";
+import { runEffect } from "./effects.ts";
+import type { OpenRequest } from "./local-session.ts";
+import { PromptHistory } from "./prompt-history.ts";
+import { Screen } from "./screen.ts";
+import { type Action, initialState, reduce, type State, safeLine, safeText } from "./state/index.ts";
+import type { TerminalSession } from "./terminal-session.ts";
+import { type ThemeName, themeOf } from "./views/index.ts";
+
+export type TerminalRequest = {
+  readonly flags: OpenRequest["flags"];
+  /** Sent as soon as the session is open. */
+  readonly prompt?: string;
+  /** Runs a prefork command. */
+  readonly run: (argv: readonly string[], io: Omit<Io, "exitWith">) => Promise<number>;
+};
+
+const TICK_MS = 1_000;
+
+export const openTerminal = async (request: TerminalRequest, io: Io): Promise<number> => {
+  const terminal = new TerminalProgram(request, io);
+  return terminal.run();
+};
+
+class TerminalProgram {
+  readonly #request: TerminalRequest;
+  readonly #io: Io;
+  readonly #screen: Screen;
+  readonly #history: PromptHistory;
+  #state: State;
+  #session: Promise<TerminalSession>;
+  #setSession: (session: TerminalSession) => void = () => undefined;
+  #failSession: (error: unknown) => void = () => undefined;
+  readonly #ended = Promise.withResolvers<number>();
+  #isEnding = false;
+
+  constructor(request: TerminalRequest, io: Io) {
+    this.#request = request;
+    this.#io = io;
+    const { columns = 80, rows = 24 } = process.stdout;
+    this.#state = initialState({ cwd: process.cwd(), columns, rows, now: Date.now() });
+    this.#session = this.#expectSession();
+    this.#history = new PromptHistory(io.env.HOME || homedir(), process.cwd());
+    this.#screen = new Screen({
+      theme: themeOf(io.colour ? "dark" : "none"),
+      state: (width, height) => this.#sized(width, height),
+      onKey: (key, input) => this.dispatch({ type: "key", key, input, at: Date.now() }) ?? false,
+      onSubmit: (text) => this.dispatch({ type: "submitted", text, at: Date.now() }),
+    });
+  }
+
+  async run(): Promise<number> {
+    const restore = (): void => this.#screen.stop();
+    const crashed = (error: unknown): void => void this.#crash(error);
+    const leave = (): void => this.#quit(this.#io.interruptedCode?.() ?? 130);
+    process.once("exit", restore);
+    process.once("uncaughtException", crashed);
+    process.once("unhandledRejection", crashed);
+    this.#io.signal.addEventListener("abort", leave, { once: true });
+    this.#screen.start();
+    const ticker = setInterval(() => this.#tick(), TICK_MS);
+    if (this.#request.prompt !== undefined)
+      this.dispatch({ type: "submitted", text: this.#request.prompt, at: Date.now() });
+    void this.#open();
+    void this.#history.load().then((prompts) => {
+      for (const prompt of prompts) this.#screen.input.addToHistory(prompt);
+    });
+    try {
+      return await this.#ended.promise;
+    } finally {
+      clearInterval(ticker);
+      this.#screen.stop();
+      await this.#close();
+      process.off("exit", restore);
+      process.off("uncaughtException", crashed);
+      process.off("unhandledRejection", crashed);
+      this.#io.signal.removeEventListener("abort", leave);
+    }
+  }
+
+  /** Returns whether a key was used. */
+  dispatch(action: Action): boolean | undefined {
+    const step = reduce(this.#state, action);
+    this.#state = step.state;
+    for (const effect of step.effects) void runEffect(effect, this.#context);
+    this.#screen.draw();
+    return step.isHandled;
+  }
+
+  #sized(columns: number, rows: number): State {
+    if (this.#state.columns !== columns || this.#state.rows !== rows)
+      this.#state = reduce(this.#state, { type: "resized", columns, rows }).state;
+    return this.#state;
+  }
+
+  /** Seconds are shown only while something runs or expires. */
+  #tick(): void {
+    const { runningSince, cache, children, isOpening, now } = this.#state;
+    const isCounting =
+      isOpening ||
+      runningSince !== undefined ||
+      (cache?.warmUntil ?? 0) + TICK_MS > now ||
+      [...children.values()].some(({ state }) => state !== "ended");
+    if (isCounting) this.dispatch({ type: "ticked", at: Date.now() });
+  }
+
+  // --- the session -------------------------------------------------------------------------------------------------------
+
+  #expectSession(): Promise<TerminalSession> {
+    const { promise, resolve, reject } = Promise.withResolvers<TerminalSession>();
+    promise.catch(() => undefined); // shown when it fails; those who wait for it get it too
+    this.#setSession = resolve;
+    this.#failSession = reject;
+    return promise;
+  }
+
+  async #open(resume?: string): Promise<void> {
+    try {
+      const { openLocalSession } = await import("./local-session.ts");
+      const flags = resume === undefined ? this.#request.flags : { ...this.#request.flags, resume };
+      const session = await openLocalSession({ flags }, this.#io);
+      for (const text of session.notices) this.#print("info", text);
+      this.#setSession(session);
+      void this.#follow(session);
+    } catch (error) {
+      this.#failSession(error);
+      if (resume === undefined && this.#state.session === undefined) return this.#ended.reject(error);
+      this.#print("error", error instanceof Error ? error.message : String(error));
+      this.dispatch({ type: "hinted", text: "The session could not be opened. Ctrl-C twice leaves." });
+    }
+  }
+
+  async #follow({ control }: TerminalSession): Promise<void> {
+    using events = control.subscribe(0);
+    for await (const event of events) this.dispatch({ type: "event", event });
+  }
+
+  async #switch(id?: string): Promise<void> {
+    const before = await this.#session.catch(() => undefined);
+    this.#session = this.#expectSession();
+    await before?.close();
+    await this.#open(id);
+    await this.#session;
+  }
+
+  #print(level: "info" | "warn" | "error", text: string): void {
+    this.dispatch({ type: "printed", block: { kind: "notice", level, text: safeText(text) } });
+  }
+
+  // --- what effects may use ----------------------------------------------------------------------------------------------
+
+  get #context(): TerminalContext {
+    return {
+      io: this.#io,
+      state: () => this.#state,
+      dispatch: (action) => this.dispatch(action),
+      screen: this.#screen,
+      session: () => this.#session,
+      switchSession: (id) => this.#switch(id),
+      remember: (prompt) => {
+        this.#screen.input.addToHistory(prompt);
+        void this.#history.add(prompt);
+      },
+      runCli: (argv) => this.#runCli(argv),
+      lend: (work) => this.#lend(work),
+      suspend: () => this.#suspend(),
+      notify: () => undefined,
+      setTheme: (name: ThemeName) => this.#screen.setTheme(themeOf(name)),
+      explain: {
+        family: async (family) => (await import("./explain-figures.ts")).familyFigures(family, this.#state, this.#io),
+        lastMiss: async (agent) => (await import("./explain-figures.ts")).lastMiss(agent, this.#state, this.#io),
+      },
+      quit: () => this.#quit(0),
+    };
+  }
+
+  async #runCli(argv: readonly string[]): Promise<CapturedRun> {
+    const parts: string[] = [];
+    const write = (text: string): void => void parts.push(text);
+    const code = await this.#request.run(argv, {
+      ...this.#io,
+      out: write,
+      err: write,
+      isTerminal: false,
+      inputIsTerminal: false,
+      input: async function* () {},
+    });
+    return { code, text: parts.join("") };
+  }
+
+  async #lend<T>(work: () => Promise<T>): Promise<T> {
+    this.#screen.stop();
+    try {
+      return await work();
+    } finally {
+      this.#screen.start();
+      this.#screen.redraw();
+    }
+  }
+
+  #suspend(): void {
+    this.#screen.stop();
+    process.once("SIGCONT", () => {
+      this.#screen.start();
+      this.#screen.redraw();
+    });
+    process.kill(process.pid, "SIGTSTP");
+  }
+
+  // --- the end -----------------------------------------------------------------------------------------------------------
+
+  #quit(code: number): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#ended.resolve(code);
+  }
+
+  async #close(): Promise<void> {
+    const { session } = this.#state;
+    const opened = await Promise.race([this.#session.catch(() => undefined), Promise.resolve(undefined)]);
+    await opened?.close();
+    if (session !== undefined && this.#state.main.dropped + this.#state.main.done.length > 0)
+      this.#io.out(`To continue this session: prefork --resume ${safeLine(session)}\n`);
+  }
+
+  async #crash(error: unknown): Promise<void> {
+    this.#screen.stop();
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const folder = join(this.#io.env.HOME || homedir(), ".local", "state", "prefork", "crashes");
+    const file = join(folder, `${new Date().toISOString().replaceAll(":", "-")}.txt`);
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await writeFile(file, text, { mode: 0o600 });
+      this.#io.err(`prefork: an unexpected error ended the terminal; it is described in ${file}\n`);
+    } catch {
+      this.#io.err(`prefork: an unexpected error ended the terminal: ${safeLine(text)}\n`);
+    }
+    this.#quit(1);
+  }
+}

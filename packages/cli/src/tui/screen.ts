@@ -1,0 +1,170 @@
+/** The screen: draws frames with pi-tui and passes keys on. The only file, with input.ts and views/, that knows pi-tui.
+ *  Invariant: a finished block is printed once and then belongs to the terminal's scrollback, so a frame costs the same after
+ *  five messages and after five thousand; the user's own scrollback is never cleared; the terminal is restored by `stop`,
+ *  which can be called at any moment and more than once.
+ *  Elsewhere: what a frame shows (views: frame.ts), what keys mean (state: keys.ts). */
+
+import {
+  type AutocompleteProvider,
+  type Component,
+  isKeyRelease,
+  ProcessTerminal,
+  parseKey,
+  type Terminal,
+  TuiMainScreen,
+} from "@earendil-works/pi-tui";
+import { InputLine } from "./input.ts";
+import type { Block, InputFacts, State } from "./state/index.ts";
+import type { Theme } from "./views/index.ts";
+import { cut, inputLabel, renderAbove, renderBelow, renderBlock, renderPage } from "./views/index.ts";
+
+export type ScreenOptions = {
+  readonly theme: Theme;
+  readonly terminal?: Terminal; // default: the process's own
+  readonly completions?: AutocompleteProvider;
+  /** The state for this size of the terminal. */
+  readonly state: (columns: number, rows: number) => State;
+  /** True: the key was used. */
+  readonly onKey: (key: string, input: InputFacts) => boolean;
+  readonly onSubmit: (text: string) => void;
+};
+
+/** pi-tui erases the scrollback when it redraws everything. It holds what the user did before us. */
+const ERASE_SCROLLBACK = "\u001b[3J";
+
+class OwnTerminal extends ProcessTerminal {
+  override write(data: string): void {
+    super.write(data.replaceAll(ERASE_SCROLLBACK, ""));
+  }
+}
+
+/** The renderer, without the lines that have scrolled away: the terminal keeps those. */
+class ScrollingScreen extends TuiMainScreen {
+  /** Called after each frame with the number of lines above the screen; returns how many of them can be forgotten. */
+  onScrolled: (lines: number) => number = () => 0;
+
+  protected override doRender(): void {
+    super.doRender();
+    if (this.stopped) return;
+    const before = this.captureRenderState();
+    const count = this.onScrolled(before.previousViewportTop);
+    if (count === 0) return;
+    this.restoreRenderState({
+      ...before,
+      previousLines: before.previousLines.slice(count),
+      cursorRow: before.cursorRow - count,
+      hardwareCursorRow: before.hardwareCursorRow - count,
+      maxLinesRendered: before.maxLinesRendered - count,
+      previousViewportTop: before.previousViewportTop - count,
+    });
+  }
+}
+
+const PASTE_START = "\u001b[200~";
+
+export class Screen {
+  readonly input: InputLine;
+  readonly #tui: ScrollingScreen;
+  readonly #options: ScreenOptions;
+  #theme: Theme;
+  /** Printed lines that are still on the screen. */
+  #printed: string[] = [];
+  /** How many finished blocks were printed, dropped ones included. */
+  #printedBlocks = 0;
+  #size = "";
+  #isStarted = false;
+
+  constructor(options: ScreenOptions) {
+    this.#options = options;
+    this.#theme = options.theme;
+    const terminal = options.terminal ?? new OwnTerminal();
+    this.#tui = new ScrollingScreen(terminal);
+    this.input = new InputLine(this.#tui, options);
+    const root: Component = { render: (width) => this.#render(width, terminal.rows), invalidate: () => undefined };
+    this.#tui.addChild(root);
+    this.#tui.setFocus(this.input);
+    this.#tui.onScrolled = (lines) => this.#printed.splice(0, lines).length;
+    this.#tui.addInputListener((data) => this.#listen(data));
+  }
+
+  start(): void {
+    this.#isStarted = true;
+    this.#tui.start();
+    this.#tui.renderNow();
+  }
+
+  /** Restores the terminal. What was printed stays. */
+  stop(): void {
+    if (!this.#isStarted) return;
+    this.#isStarted = false;
+    this.#tui.stop();
+  }
+
+  /** Draws soon; many calls make one frame. */
+  draw(): void {
+    this.#tui.requestRender();
+  }
+
+  /** Draws the whole screen again, for instance after another program has written on it. */
+  redraw(): void {
+    this.#size = "";
+    this.#tui.requestRender(true);
+  }
+
+  setTheme(theme: Theme): void {
+    this.#theme = theme;
+    this.input.setTheme(theme);
+    this.redraw();
+  }
+
+  #listen(data: string): { consume: true } | undefined {
+    if (isKeyRelease(data)) return undefined;
+    const isPaste = data.startsWith(PASTE_START);
+    const key = isPaste ? "paste" : (parseKey(data) ?? (/^\P{C}+$/u.test(data) ? data : ""));
+    const isUsed = this.#options.onKey(key, this.input.facts);
+    this.#tui.requestRender();
+    return isUsed ? { consume: true } : undefined;
+  }
+
+  #render(width: number, rows: number): string[] {
+    const state = this.#options.state(width, rows);
+    this.input.label = inputLabel(state);
+    if (this.#size !== `${width}x${rows}`) {
+      this.#size = `${width}x${rows}`;
+      this.#reprint(state);
+    }
+    if (state.page) return [...renderPage(state, state.page, this.#theme)];
+    this.#print(state);
+    const input = this.input.render(width);
+    const below = renderBelow(state, this.#theme);
+    const above = renderAbove(state, this.#theme, Math.max(1, rows - input.length - below.length));
+    return [...this.#printed, ...above, ...input, ...below].map((line) => cut(line, width));
+  }
+
+  /** Adds the blocks that have finished since the last frame. */
+  #print(state: State): void {
+    const { dropped, done } = state.main;
+    for (const block of done.slice(Math.max(0, this.#printedBlocks - dropped)))
+      this.#printed.push(...this.#linesOf(block, state));
+    this.#printedBlocks = dropped + done.length;
+  }
+
+  /** After a change of size or theme: one screen of the last blocks, in their new form. */
+  #reprint(state: State): void {
+    const { dropped, done } = state.main;
+    const parts: (readonly string[])[] = [];
+    let count = 0;
+    const printed = done.slice(0, Math.max(0, this.#printedBlocks - dropped));
+    for (let index = printed.length - 1; index >= 0 && count < state.rows; index--) {
+      const block = printed[index];
+      const lines = block ? this.#linesOf(block, state) : [];
+      parts.push(lines);
+      count += lines.length;
+    }
+    this.#printed = parts.toReversed().flat().slice(-state.rows);
+  }
+
+  #linesOf(block: Block, { columns, cwd, now }: State): readonly string[] {
+    return renderBlock(block, { width: columns, theme: this.#theme, cwd, isOpen: false, now });
+  }
+}

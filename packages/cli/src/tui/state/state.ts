@@ -1,0 +1,267 @@
+/** Everything the terminal shows, as data. A frame is a function of this state and nothing else.
+ *  Invariant: every text from a model, a tool, a file or a provider went through safe-text.ts before it got here; only the
+ *  arguments of calls and questions are kept as they came, and views make them safe.
+ *  Elsewhere: how events and keys change it (reduce.ts), how it looks (../views), the text that is being typed
+ *  (../input.ts). */
+
+import type { Mode } from "@prefork/guard";
+import type { CallFault, Question, Todo } from "@prefork/runtime";
+import type { JsonObject } from "@prefork/wire";
+
+// --- a conversation ------------------------------------------------------------------------------------------------------
+
+export type CallBlock = {
+  readonly kind: "call";
+  readonly callId: string;
+  readonly tool: string;
+  readonly args: JsonObject;
+  readonly state: "proposed" | "asking" | "running" | "ended";
+  readonly fault?: CallFault;
+  /** The last lines of its output while it runs, then its result. */
+  readonly output: string;
+  readonly startedAt: number;
+  readonly ms?: number;
+};
+
+export type FamilyBlock = {
+  readonly kind: "family";
+  readonly family: string;
+  readonly forks: number;
+  readonly ends: Readonly<Record<string, number>>;
+  readonly usd: number;
+  readonly ms: number;
+  /** Of what its forks could have read from the cache, the share that they read, from 0 to 1. */
+  readonly warmShare?: number;
+  /** What the same work would have cost with fresh sub-agents, if that can be said. */
+  readonly freshUsd?: number;
+  /** Its bill was explained, so the block can be printed. */
+  readonly isDone: boolean;
+};
+
+export type Block =
+  | { readonly kind: "prompt"; readonly text: string; readonly from?: "queue" | "steer" }
+  | { readonly kind: "answer"; readonly text: string; readonly isDone: boolean }
+  | { readonly kind: "thinking"; readonly text: string; readonly isDone: boolean }
+  | CallBlock
+  | FamilyBlock
+  /** Something the person should know. */
+  | { readonly kind: "notice"; readonly level: "info" | "warn" | "error"; readonly text: string }
+  /** What a command of the terminal printed. `isMarkdown`: it is ours, not a program's output. */
+  | { readonly kind: "output"; readonly title: string; readonly text: string; readonly isMarkdown?: boolean };
+
+export type Conversation = {
+  /** How many earlier blocks were dropped to bound memory. The journal has them. */
+  readonly dropped: number;
+  /** Finished blocks: they never change. */
+  readonly done: readonly Block[];
+  /** Blocks from the first unfinished one on. */
+  readonly open: readonly Block[];
+  /** The answer of the turn in flight was streamed, so that its complete text adds nothing. */
+  readonly isStreamed: boolean;
+};
+
+export const emptyConversation: Conversation = { dropped: 0, done: [], open: [], isStreamed: false };
+
+// --- agents --------------------------------------------------------------------------------------------------------------
+
+export type CacheFigures = {
+  /** Of the last request. */
+  readonly read: number;
+  readonly prompt: number;
+  /** When its cache entry expires, in milliseconds since 1970. */
+  readonly warmUntil?: number;
+};
+
+export type ChildState = "running" | "asking" | "ended";
+
+/** A child as the fork strip shows it. */
+export type Child = {
+  readonly id: string;
+  readonly label: string;
+  readonly family: string;
+  readonly parent: string;
+  readonly state: ChildState;
+  /** How it ended. */
+  readonly end?: string;
+  readonly reason?: string;
+  /** What it does now, in a few words. */
+  readonly activity: string;
+  readonly turns: number;
+  readonly tokens: number;
+  readonly usd: number;
+  readonly cache?: CacheFigures;
+  /** Cache reads and prompt tokens of its first request, which shows whether it started warm. */
+  readonly first?: CacheFigures;
+  readonly startedAt: number;
+  readonly endedAt?: number;
+  readonly worktree?: {
+    readonly path: string;
+    readonly branch: string;
+    readonly files?: number;
+    readonly state: string;
+  };
+  readonly session?: string;
+  readonly isForeground: boolean;
+  readonly conversation: Conversation;
+};
+
+// --- what is open on the screen ------------------------------------------------------------------------------------------
+
+export type ListItem = {
+  readonly id: string;
+  readonly label: string;
+  readonly detail?: string;
+  /** Shown below the list while it is selected. */
+  readonly preview?: string;
+};
+
+/** A page covers the screen until it is closed. */
+export type Page =
+  /** The conversation of one agent, with its calls open or closed. */
+  | {
+      readonly kind: "conversation";
+      readonly agent: string;
+      /** Lines from the end; 0 follows new output. */
+      readonly scroll: number;
+      readonly isExpanded: boolean;
+    }
+  | {
+      readonly kind: "text";
+      readonly title: string;
+      readonly text: string;
+      /** Default: lines of a program's output, which keep their columns. */
+      readonly isMarkdown?: boolean;
+      readonly scroll: number;
+    }
+  | {
+      readonly kind: "list";
+      readonly title: string;
+      /** Which command gets the choice. */
+      readonly command: string;
+      readonly items: readonly ListItem[];
+      readonly selected: number;
+      readonly filter: string;
+      readonly hint: string;
+    };
+
+/** What Enter does with the typed text. */
+export type Composing =
+  | { readonly kind: "prompt" }
+  | { readonly kind: "steer"; readonly child: string }
+  /** The rule of an "always" answer, edited. */
+  | { readonly kind: "rule"; readonly questionId: string };
+
+export type Focus = "input" | "question" | "strip";
+
+export type OpenQuestion = Pick<Question, "id" | "agent" | "tool" | "args" | "reason" | "rule" | "notes">;
+
+export type State = {
+  readonly session?: string;
+  readonly cwd: string;
+  readonly model: string;
+  readonly engine: string;
+  readonly mode: Mode;
+  /** The session is still being opened. */
+  readonly isOpening: boolean;
+  /** An exchange is running since then. */
+  readonly runningSince?: number;
+  /** The turn in flight was retried: why, and until when it waits. */
+  readonly retry?: { readonly reason: string; readonly until?: number };
+  readonly main: Conversation;
+  readonly children: ReadonlyMap<string, Child>;
+  /** How many forks each family has, from when it is launched until it is done. */
+  readonly families: ReadonlyMap<string, number>;
+  readonly todos: readonly Todo[];
+  /** Oldest first; the first one is shown. */
+  readonly questions: readonly OpenQuestion[];
+  /** Since when the first question is on the screen. */
+  readonly questionShownAt: number;
+  /** Prompts that were typed while an exchange ran, oldest first. */
+  readonly queue: readonly string[];
+  readonly cache?: CacheFigures;
+  readonly window?: number;
+  readonly usd: number;
+  readonly todayUsd?: number;
+  /** Output of the user's own status command. */
+  readonly statusText?: string;
+  /** The causes of misses that were already explained. */
+  readonly explainedMisses: readonly string[];
+  readonly focus: Focus;
+  readonly selectedChild?: string;
+  /** Families that are done and shown child by child all the same. */
+  readonly unfolded: readonly string[];
+  readonly composing: Composing;
+  readonly page?: Page;
+  /** A short message above the input, until the next key. */
+  readonly hint?: string;
+  readonly lastKeyAt: number;
+  readonly lastEscapeAt: number;
+  readonly lastInterruptAt: number;
+  /** The child that a second `x` would stop. */
+  readonly stopping?: { readonly child: string; readonly at: number };
+  readonly columns: number;
+  readonly rows: number;
+  /** Milliseconds since 1970, of the last action. Views use this one only. */
+  readonly now: number;
+};
+
+export type Opening = Pick<State, "cwd" | "columns" | "rows" | "now"> &
+  Partial<Pick<State, "model" | "engine" | "mode">>;
+
+export const initialState = (opening: Opening): State => ({
+  model: "",
+  engine: "",
+  mode: "default",
+  ...opening,
+  isOpening: true,
+  main: emptyConversation,
+  children: new Map(),
+  families: new Map(),
+  todos: [],
+  questions: [],
+  questionShownAt: 0,
+  queue: [],
+  usd: 0,
+  explainedMisses: [],
+  unfolded: [],
+  focus: "input",
+  composing: { kind: "prompt" },
+  lastKeyAt: 0,
+  lastEscapeAt: 0,
+  lastInterruptAt: 0,
+});
+
+// --- what a change asks for ----------------------------------------------------------------------------------------------
+
+/** What the program around the state has to do. The state itself never acts. */
+export type Effect =
+  | { readonly kind: "prompt"; readonly text: string }
+  | { readonly kind: "steer"; readonly text: string; readonly child?: string }
+  | { readonly kind: "stop"; readonly child?: string }
+  | { readonly kind: "background"; readonly child?: string }
+  | { readonly kind: "answer"; readonly questionId: string; readonly answer: AnswerChoice; readonly rule?: string }
+  | { readonly kind: "mode"; readonly mode: Mode }
+  | { readonly kind: "command"; readonly name: string; readonly args: string }
+  | { readonly kind: "chosen"; readonly command: string; readonly id: string }
+  | { readonly kind: "shell"; readonly command: string }
+  | { readonly kind: "remember"; readonly text: string }
+  | { readonly kind: "edit" }
+  /** Puts text on the input line. */
+  | { readonly kind: "type"; readonly text: string }
+  | { readonly kind: "redraw" }
+  | { readonly kind: "suspend" }
+  | { readonly kind: "notify"; readonly text: string }
+  | { readonly kind: "explainFamily"; readonly family: string }
+  | { readonly kind: "explainMiss"; readonly agent: string }
+  | { readonly kind: "quit" };
+
+export type AnswerChoice = "once" | "always" | "no" | "stop" | "all";
+
+export type Step = {
+  readonly state: State;
+  readonly effects: readonly Effect[];
+  /** False: the key was not for the screen, so the input line gets it. */
+  readonly isHandled?: boolean;
+};
+
+export const stay = (state: State): Step => ({ state, effects: [] });

@@ -1,0 +1,8 @@
+/** How the terminal looks: pure functions from the state to lines. */
+
+export { renderBlock } from "./blocks.ts";
+export { renderAbove, renderBelow } from "./frame.ts";
+export { cut } from "./lines.ts";
+export { renderPage } from "./pages.ts";
+export { inputLabel } from "./status.ts";
+export { type Theme, type ThemeName, themeOf } from "./theme.ts";

@@ -1,0 +1,61 @@
+/** The first open question, as a panel above the input: who asks, what exactly would run, why, and the keys.
+ *  Invariant: the whole call is shown, or the panel says how much is not; nothing in it can look like our own words, because
+ *  a call's lines start with a bar.
+ *  Elsewhere: the keys (../state: keys.ts), how answers are given (../effects.ts). */
+
+import type { OpenQuestion, State } from "../state/index.ts";
+import { callText } from "./blocks.ts";
+import { diffOfCall } from "./diff-lines.ts";
+import { cut, hanging, wrap } from "./lines.ts";
+import type { Theme } from "./theme.ts";
+
+export const renderQuestion = (state: State, width: number, theme: Theme): readonly string[] => {
+  const [question] = state.questions;
+  if (!question) return [];
+  const room = Math.max(3, Math.floor(state.rows / 2) - 6);
+  const isFocused = state.focus === "question";
+  const more = state.questions.length > 1 ? ` (1 of ${state.questions.length})` : "";
+  return [
+    theme.warning(cut(`── Question${more} ${"─".repeat(Math.max(0, width))}`, width)),
+    ...wrap(`${asker(question, state)} wants to use ${question.tool}:`, width),
+    ...callLines(question, room, { width, theme }),
+    ...hanging(theme.faint("Why: "), question.reason, width),
+    ...question.notes.flatMap((note) => hanging(theme.faint("Note: "), note, width)),
+    ...choices(question, state, width).map((line) => (isFocused ? theme.bold(line) : line)),
+  ];
+};
+
+const asker = ({ agent }: OpenQuestion, { children }: State): string => {
+  if (agent === "main") return "The agent";
+  const child = children.get(agent);
+  return child ? `Fork "${child.label}"` : `Fork ${agent}`;
+};
+
+type Look = { readonly width: number; readonly theme: Theme };
+
+const callLines = ({ tool, args }: OpenQuestion, room: number, { width, theme }: Look): readonly string[] => {
+  const diff = diffOfCall({ tool, args }, theme);
+  const path =
+    typeof args.file_path === "string" ? callText("", { file_path: args.file_path }).split("\n").slice(0, 1) : [];
+  const lines = (diff ? [...path, ...diff] : callText(tool, args).split("\n")).flatMap((line) => wrap(line, width - 2));
+  const shown = lines.slice(0, room);
+  const bar = theme.warning("▏");
+  return [
+    ...shown.map((line) => cut(`${bar} ${line}`, width)),
+    ...(lines.length > shown.length
+      ? [theme.warning(cut(`${bar} … ${lines.length - shown.length} more lines; Ctrl-O shows all of them`, width))]
+      : []),
+  ];
+};
+
+const choices = ({ rule }: OpenQuestion, state: State, width: number): readonly string[] => {
+  const keys = [
+    "y once",
+    ...(rule === undefined ? [] : ["a always…"]),
+    "n no",
+    "s no, and stop",
+    ...(state.questions.length > 1 ? [`l once, for all ${state.questions.length}`] : []),
+  ];
+  const how = state.focus === "question" || state.composing.kind !== "prompt" ? "" : "   (Ctrl-Q while you type)";
+  return wrap(`${keys.join("   ")}${how}`, width);
+};

@@ -1,0 +1,85 @@
+/** The lines around the input: what is running above it, and the status line below it.
+ *  Invariant: in a narrow terminal the least important figures are left out, never cut in the middle.
+ *  Elsewhere: the fork strip (strip.ts), the input itself (../input.ts). */
+
+import { formatMoney } from "../../numbers.ts";
+import type { State } from "../state/index.ts";
+import { cut, duration, percent, shortTokens, widthOf } from "./lines.ts";
+import type { Theme } from "./theme.ts";
+
+const FRAMES = ["·", "✢", "✳", "✶", "✻", "✽"];
+
+/** What the main agent does now, the to-dos, queued prompts, and a hint. */
+export const renderActivity = (state: State, width: number, theme: Theme): readonly string[] => [
+  ...(state.todos.filter(({ status }) => status !== "completed").length > 0 ? renderTodos(state, width, theme) : []),
+  ...runningLine(state, width, theme),
+  ...state.queue.map((text) => theme.faint(cut(`  queued: ${text.replace(/\s+/g, " ")}`, width))),
+  ...(state.hint === undefined ? [] : [theme.accent(cut(state.hint, width))]),
+];
+
+const renderTodos = ({ todos }: State, width: number, theme: Theme): readonly string[] =>
+  todos.slice(-8).map(({ content, status }) => {
+    const sign =
+      status === "completed" ? theme.good("✓") : status === "in_progress" ? theme.accent("▸") : theme.faint("○");
+    return cut(`  ${sign} ${status === "completed" ? theme.faint(content) : content}`, width);
+  });
+
+const runningLine = (state: State, width: number, theme: Theme): readonly string[] => {
+  if (state.isOpening) return [theme.faint("Opening the session…")];
+  if (state.runningSince === undefined) return [];
+  const ms = state.now - state.runningSince;
+  const frame = FRAMES[Math.floor(state.now / 1000) % FRAMES.length] ?? "·";
+  const retry = state.retry;
+  const what = retry
+    ? theme.warning(
+        `Retrying: ${retry.reason}${retry.until === undefined || retry.until <= state.now ? "" : ` in ${duration(retry.until - state.now)}`}`,
+      )
+    : "Working";
+  return [cut(`${theme.accent(frame)} ${what} ${theme.faint(`${duration(ms)} · Esc stops it`)}`, width)];
+};
+
+const MODE_NAMES: Readonly<Record<string, string>> = {
+  default: "asks first",
+  "accept-edits": "accepts edits",
+  plan: "plan only",
+  bypass: "asks nothing",
+};
+
+export const renderStatus = (state: State, width: number, theme: Theme): readonly string[] => {
+  const { cache, now } = state;
+  const used =
+    cache && cache.prompt > 0
+      ? `context ${shortTokens(cache.prompt)}${state.window ? ` of ${shortTokens(state.window)}` : ""}`
+      : "";
+  const share = cache && cache.prompt > 0 ? `${percent(cache.read / cache.prompt)} cached` : "";
+  const warm =
+    cache?.warmUntil === undefined
+      ? ""
+      : cache.warmUntil > now
+        ? `warm ${duration(cache.warmUntil - now)}`
+        : "cache expired";
+  const money = `${formatMoney(state.usd, state.usd < 1 ? 4 : 2)}${state.todayUsd === undefined ? "" : ` (today ${formatMoney(state.todayUsd, 2)})`}`;
+  const mode = MODE_NAMES[state.mode] ?? state.mode;
+  const engine = state.engine === "rehearsal" ? "rehearsal engine, no model" : state.model;
+  // The most important first; what does not fit is left out from the end.
+  const parts = ["? help", money, mode, engine, share, warm, used].filter(Boolean);
+  const fitting: string[] = [];
+  for (const part of parts) if (widthOf([...fitting, part].join(" · ")) <= width) fitting.push(part);
+  const order = [mode, engine, used, share, warm, money, "? help"].filter((part) => fitting.includes(part));
+  return [
+    theme.faint(order.join(" · ")),
+    ...(state.statusText === undefined ? [] : [theme.faint(cut(state.statusText, width))]),
+  ];
+};
+
+/** The label at the left of the input's upper border. */
+export const inputLabel = (state: State): string => {
+  switch (state.composing.kind) {
+    case "steer":
+      return `message to ${state.children.get(state.composing.child)?.label ?? state.composing.child} (Enter sends, Esc cancels)`;
+    case "rule":
+      return "allow always by this rule (edit it; Enter accepts, Esc cancels)";
+    case "prompt":
+      return "";
+  }
+};
