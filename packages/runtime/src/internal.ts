@@ -66,8 +66,8 @@ export type {
   Subscription,
   TailChoice,
 } from "./ports.ts";
-export type { EndingReader, SessionParts } from "./session/index.ts";
-export { addressIn, requestStop } from "./session/index.ts";
+export type { EndingReader, SessionParts, Switches } from "./session/index.ts";
+export { addressIn, readSwitches, requestStop } from "./session/index.ts";
 export type { TaskKind } from "./tasks/index.ts";
 export type { KeepStream, ReadState, Shells, TodoSlot, ToolFiles } from "./tools/index.ts";
 export { createRegistry, hasForkAncestor } from "./tools/index.ts";

@@ -9,6 +9,8 @@ export type Edited = { readonly ok: true; readonly text: string } | { readonly o
 /** The value at `path`, and its text with another one there (`undefined`: without it). */
 export type EditableSettings = {
   readonly valueAt: (path: readonly string[]) => unknown;
+  /** The line of the value in the text, from 1; undefined if it is not there. */
+  readonly lineOf: (path: readonly string[]) => number | undefined;
   readonly withValue: (path: readonly string[], value: unknown) => string;
 };
 
@@ -22,6 +24,10 @@ export const editableSettings = (text: string | undefined): EditableSettings | u
     valueAt: (path) => {
       const node = findNodeAtLocation(root, [...path]);
       return node === undefined ? undefined : getNodeValue(node);
+    },
+    lineOf: (path) => {
+      const node = findNodeAtLocation(root, [...path]);
+      return node === undefined ? undefined : before.slice(0, node.offset).split("\n").length;
     },
     withValue: (path, value) => {
       const formattingOptions = { insertSpaces: true, tabSize: 2, eol: "\n" };

@@ -26,7 +26,7 @@ const permissions = z.strictObject({
   mode: z
     .enum(["default", "accept-edits", "plan"])
     .exactOptional()
-    .describe("How sessions start. Only in your own settings"),
+    .meta({ description: "How sessions start. Only in your own settings", default: "default" }),
   additionalDirectories: z
     .array(z.string().min(1))
     .exactOptional()
@@ -45,49 +45,55 @@ const permissions = z.strictObject({
 const count = z.int().min(1);
 
 const forks = z.strictObject({
-  enabled: z.boolean().exactOptional().describe("May agents fork? A project can only switch it off"),
-  explicit: z
+  enabled: z
     .boolean()
     .exactOptional()
-    .describe('An Agent call must say subagent_type "fork" to get one. A project can only demand it'),
-  inFlight: z
-    .enum(["keep", "trim"])
+    .meta({ description: "May agents fork? A project can only switch it off", default: true }),
+  explicit: z.boolean().exactOptional().meta({
+    description: 'An Agent call must say subagent_type "fork" to get one. A project can only demand it',
+    default: false,
+  }),
+  inFlight: z.enum(["keep", "trim"]).exactOptional().meta({
+    description: "trim: children do not see the turn that started them; cheaper for many. Only in your own settings",
+    default: "keep",
+  }),
+  placeholders: z.enum(["forks", "all"]).exactOptional().meta({
+    description: "all: children see a constant in place of every result of that turn. Only in your own settings",
+    default: "forks",
+  }),
+  atOnce: count
     .exactOptional()
-    .describe("trim: children do not see the turn that started them; cheaper for many. Only in your own settings"),
-  placeholders: z
-    .enum(["forks", "all"])
+    .meta({ description: "How many run at once; further ones wait. A project can only lower it", default: 50 }),
+  perFamily: count
     .exactOptional()
-    .describe("all: children see a constant in place of every result of that turn. Only in your own settings"),
-  atOnce: count.exactOptional().describe("How many run at once; further ones wait. A project can only lower it"),
-  perFamily: count.exactOptional().describe("How many one turn may start. A project can only lower it"),
-  perSession: count.exactOptional().describe("How many a session may start. A project can only lower it"),
-  maxTurns: count.exactOptional().describe("Turns of one fork. A project can only lower it"),
+    .meta({ description: "How many one turn may start. A project can only lower it", default: 200 }),
+  perSession: count
+    .exactOptional()
+    .meta({ description: "How many a session may start. A project can only lower it", default: 1_000 }),
+  maxTurns: count.exactOptional().meta({ description: "Turns of one fork. A project can only lower it", default: 200 }),
   maxBudgetUsd: z.number().positive().exactOptional().describe("What one fork may cost. A project can only lower it"),
   maxFamilyBudgetUsd: z
     .number()
     .positive()
     .exactOptional()
     .describe("What all that one turn starts may cost together. A project can only lower it"),
-  keepAlive: z
-    .boolean()
-    .exactOptional()
-    .describe("Hold the parent's cache entry while it waits for its children. Only in your own settings"),
+  keepAlive: z.boolean().exactOptional().meta({
+    description: "Keep the parent's cache entry alive while it waits for its children. Only in your own settings",
+    default: true,
+  }),
   wake: z
     .enum(["family", "each"])
     .exactOptional()
-    .describe("When an idle agent hears of its tasks. Only in your own settings"),
-  autoBackgroundMs: z
-    .int()
-    .min(0)
-    .max(2_147_483_647)
-    .exactOptional()
-    .describe(
+    .meta({ description: "When an idle agent hears of its tasks. Only in your own settings", default: "family" }),
+  autoBackgroundMs: z.int().min(0).max(2_147_483_647).exactOptional().meta({
+    description:
       "With forks off: a call no longer waits for its agent after this many milliseconds; 0: it always waits. Only in your own settings",
-    ),
-  interrupted: z
-    .enum(["report", "resume"])
-    .exactOptional()
-    .describe("What becomes of forks that a crash left behind. Only in your own settings"),
+    default: 0,
+  }),
+  interrupted: z.enum(["report", "resume"]).exactOptional().meta({
+    description: "What becomes of forks that a crash left behind. Only in your own settings",
+    default: "report",
+  }),
 });
 
 const command = z.string().min(1);
@@ -103,26 +109,29 @@ const worktrees = z.strictObject({
     .exactOptional()
     .describe("Ignored files that work needs all the same, as patterns from the top of the repository: .env"),
   setUp: command.exactOptional().describe("Runs in a new copy before its agent does: npm install"),
-  untrackedMegabytes: z.number().positive().exactOptional().describe("Untracked files that are copied. Default: 64"),
-  largeFiles: z
-    .enum(["refuse", "leave-out"])
+  untrackedMegabytes: z
+    .number()
+    .positive()
     .exactOptional()
-    .describe("What happens over that: nothing is started, or the largest stay behind. Default: refuse"),
+    .meta({ description: "Untracked files that are copied", default: 64 }),
+  largeFiles: z.enum(["refuse", "leave-out"]).exactOptional().meta({
+    description: "What happens over that: nothing is started, or the largest stay behind",
+    default: "refuse",
+  }),
   merge: z
     .enum(["by-hand", "when-done"])
     .exactOptional()
-    .describe("when-done: the work of an agent that has reported is merged at once. Default: by-hand"),
+    .meta({ description: "when-done: the work of an agent that has reported is merged at once", default: "by-hand" }),
   check: command.exactOptional().describe("Runs after each merge; a merge that it says no to is taken back: npm test"),
   onConflict: z
     .enum(["stop", "markers", "mine", "theirs", "skip", "hand-back"])
     .exactOptional()
-    .describe("What a merge makes of conflicts. Default: stop"),
-  onClaim: z
-    .enum(["tell", "isolate"])
-    .exactOptional()
-    .describe(
-      "What happens when a second agent edits a file that another agent has claimed: it is told who has it, or it gets its own worktree. Default: tell",
-    ),
+    .meta({ description: "What a merge makes of conflicts", default: "stop" }),
+  onClaim: z.enum(["tell", "isolate"]).exactOptional().meta({
+    description:
+      "What happens when a second agent edits a file that another agent has claimed: it is told who has it, or it gets its own worktree",
+    default: "tell",
+  }),
 });
 
 const texts = z.record(z.string().min(1), z.string());
@@ -148,33 +157,33 @@ const word = z
 
 /** How the terminal looks and behaves; a matter of the person, so no project can set any of it. */
 const terminal = z.strictObject({
-  theme: z
-    .enum(["auto", "dark", "light", "system", "colour-blind", "none"])
-    .exactOptional()
-    .describe(
-      "Colours. auto: as the terminal's background asks; system: the terminal's own; none: no colours. Default: auto",
-    ),
-  keys: z.enum(["default", "vi"]).exactOptional().describe("Keys that edit the input. Default: default"),
-  notify: z
-    .enum(["off", "bell", "desktop", "both"])
-    .exactOptional()
-    .describe("How the terminal calls you when a turn ends or a question waits. Default: off"),
+  theme: z.enum(["auto", "dark", "light", "system", "colour-blind", "none"]).exactOptional().meta({
+    description: "Colours. auto: fits the terminal's background; system: the terminal's own; none: no colours",
+    default: "auto",
+  }),
+  keys: z.enum(["default", "vi"]).exactOptional().meta({ description: "Keys that edit the input", default: "default" }),
+  notify: z.enum(["off", "bell", "desktop", "both"]).exactOptional().meta({
+    description: "How the terminal calls you when a turn ends or a question waits",
+    default: "off",
+  }),
   statusCommand: z
     .union([word, z.array(word).min(1)])
     .exactOptional()
     .describe(
       'Prints your own status line. A list is a program and its arguments, run without a shell: ["my-status", "--short"]; a text is run by sh',
     ),
-  mouse: z.boolean().exactOptional().describe("May the terminal capture the mouse? Default: false"),
+  mouse: z.boolean().exactOptional().meta({ description: "May the terminal capture the mouse?", default: false }),
   screenReader: z
     .boolean()
     .exactOptional()
-    .describe("Plain lines in the order they happen, for a screen reader. Default: false"),
+    .meta({ description: "Plain lines in the order they happen, for a screen reader", default: false }),
   editor: z
     .array(word, 'must be a list of a program and its arguments: ["code", "--wait"]')
     .min(1)
     .exactOptional()
-    .describe('Your editor and its arguments, run without a shell: ["code", "--wait"]. Default: $VISUAL, then $EDITOR'),
+    .describe(
+      'Your editor and its arguments, run without a shell: ["code", "--wait"]. Without it: $VISUAL, then $EDITOR',
+    ),
 });
 
 export const settingsFile = z.strictObject({
@@ -191,12 +200,11 @@ export const settingsFile = z.strictObject({
     .describe("Modules of your own that extend agents, as paths from this file. Only in your own settings"),
   sandbox: z
     .strictObject({
-      mode: z
-        .enum(["off", "auto", "required"])
-        .exactOptional()
-        .describe(
+      mode: z.enum(["off", "auto", "required"]).exactOptional().meta({
+        description:
           "auto: where it works. required: refuse to run commands without. A project can only make it stricter",
-        ),
+        default: "auto",
+      }),
     })
     .exactOptional(),
   terminal: terminal.exactOptional().describe("How the terminal looks and behaves. Only in your own settings"),

@@ -3,7 +3,7 @@
 export { requestStop } from "./background.ts";
 export type { EndingReader, EventReader } from "./event-hub.ts";
 export { Exchange } from "./event-hub.ts";
-export type { ForkingOptions } from "./forking.ts";
+export { type ForkingOptions, readSwitches, type Switches } from "./forking.ts";
 export { addressIn, createSession, resumeSession } from "./open.ts";
 export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
 export type { SessionParts } from "./session.ts";

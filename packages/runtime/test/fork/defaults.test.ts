@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { settingsJsonSchema } from "@prefork/guard";
 import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { userText } from "@prefork/wire";
 import * as z from "zod";
@@ -65,6 +66,19 @@ test("a fork's event and row have the query source agent:builtin:fork", async ()
     session.tasks.map(({ querySource }) => querySource),
     ["agent:builtin:fork"],
   );
+});
+
+test("the schema of the settings states the defaults that a session uses", () => {
+  const { properties } = JSON.parse(settingsJsonSchema()).properties.forks;
+  const stated = (field: string): unknown => properties[field].default;
+  const { isExplicit, forksOff, autoBackgroundMs, tail, mostPerFamily, mostPerSession, wake } = toForkSettings({});
+  assert.deepEqual(
+    ["enabled", "explicit", "autoBackgroundMs", "inFlight", "placeholders", "perFamily", "perSession", "wake"].map(
+      stated,
+    ),
+    [!forksOff, isExplicit, autoBackgroundMs, tail.inFlight, tail.placeholders, mostPerFamily, mostPerSession, wake],
+  );
+  assert.deepEqual(["atOnce", "maxTurns", "keepAlive", "interrupted"].map(stated), [50, 200, true, "report"]);
 });
 
 test("automatic backgrounding that is turned on without a time waits two minutes", () => {
