@@ -52,7 +52,7 @@ const sharedKey = (state: State, { key, at, input }: KeyPress): Step | undefined
     case "ctrl+q":
       return state.questions.length === 0
         ? handled({ ...state, hint: "No question is open." })
-        : handled({ ...withoutPage(state), focus: "question" });
+        : handled(focusQuestion(withoutPage(state)));
     case "shift+tab":
       return state.page ? undefined : handled(state, { kind: "mode", mode: nextMode(state.mode) });
     default:
@@ -95,7 +95,7 @@ const inputKey = (state: State, press: KeyPress): Step => {
         : notForUs(state);
     case "tab":
       if (!input.isEmpty || input.isCompleting) return notForUs(state);
-      if (state.questions.length > 0) return handled({ ...state, focus: "question" });
+      if (state.questions.length > 0) return handled(focusQuestion(state));
       return focusStrip(state) ?? notForUs(state);
     case "down":
       if (!input.isOnLastLine || input.isCompleting || !input.isEmpty) return notForUs(state);
@@ -172,6 +172,9 @@ const select = (state: State, id: string | undefined): State =>
  *  question has been visible long enough to be read. */
 const isAnswer = (state: State, { at, input }: KeyPress): boolean =>
   input.isEmpty && at - state.lastKeyAt >= GRACE_MS && isReadable(state, at);
+
+/** Whoever asks for the question has seen it. The next question has its own time to be read. */
+const focusQuestion = (state: State): State => ({ ...state, focus: "question", questionShownAt: 0 });
 
 const isReadable = (state: State, at: number): boolean => at - state.questionShownAt >= GRACE_MS;
 

@@ -1,0 +1,145 @@
+/** `prefork` in a real terminal device, with an emulator that shows what a person would see.
+ *  Invariant: a wait ends when the screen shows what is awaited; if it never does, the error shows the last screen.
+ *  Elsewhere: home folder, workspace and provider (../print: ground.ts). */
+
+import { fileURLToPath } from "node:url";
+import { type IPty, spawn } from "@lydell/node-pty";
+import headless from "@xterm/headless";
+import { compiled } from "../compiled.ts";
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+/** Long enough for a busy machine; a test that passes never waits for it. */
+const PATIENCE_MS = 60_000;
+
+export type PtyOptions = {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly columns?: number; // default: 80
+  readonly rows?: number; // default: 24
+};
+
+const KEYS: Readonly<Record<string, string>> = {
+  ...{ enter: "\r", escape: "\u001b", tab: "\t", backspace: "\u007f", space: " " },
+  ...{ up: "\u001b[A", down: "\u001b[B", right: "\u001b[C", left: "\u001b[D", home: "\u001b[H", end: "\u001b[F" },
+  ...{ pageUp: "\u001b[5~", pageDown: "\u001b[6~", "shift+tab": "\u001b[Z", newline: "\n" },
+};
+
+export class TerminalScreen implements AsyncDisposable {
+  readonly #pty: IPty;
+  readonly #emulator: headless.Terminal;
+  readonly #ended = Promise.withResolvers<number>();
+  #exitCode: number | undefined;
+  /** Everything that the program has written. */
+  output = "";
+  #wake: () => void = () => undefined;
+
+  constructor(argv: readonly string[], { cwd, env, columns = 80, rows = 24 }: PtyOptions) {
+    this.#emulator = new headless.Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 5_000 });
+    this.#pty = spawn(process.execPath, [...process.execArgv, MAIN, ...argv], {
+      ...{ cols: columns, rows, cwd, name: "xterm-256color" },
+      env: { ...compiled, TERM: "xterm-256color", LANG: "C.UTF-8", ...env },
+    });
+    // The emulator answers questions about the terminal, as a real one does.
+    this.#emulator.onData((answer) => this.#pty.write(answer));
+    this.#pty.onData((data) => {
+      this.output += data;
+      this.#emulator.write(data, () => this.#wake());
+    });
+    this.#pty.onExit(({ exitCode, signal }) => {
+      this.#exitCode = signal ? 128 + signal : exitCode;
+      this.#ended.resolve(this.#exitCode);
+      this.#wake();
+    });
+  }
+
+  get pid(): number {
+    return this.#pty.pid;
+  }
+
+  get ended(): Promise<number> {
+    return this.#ended.promise;
+  }
+
+  /** The visible lines, without trailing white space. */
+  lines(): readonly string[] {
+    const { active } = this.#emulator.buffer;
+    return this.#linesFrom(active.baseY, this.#emulator.rows);
+  }
+
+  /** What has scrolled away, and the visible lines. */
+  all(): string {
+    const { active } = this.#emulator.buffer;
+    return this.#linesFrom(0, active.baseY + this.#emulator.rows).join("\n");
+  }
+
+  text(): string {
+    return this.lines().join("\n");
+  }
+
+  #linesFrom(first: number, count: number): readonly string[] {
+    const { active } = this.#emulator.buffer;
+    return Array.from({ length: count }, (_, index) => active.getLine(first + index)?.translateToString(true) ?? "");
+  }
+
+  /** Resolves when the screen shows it. */
+  async shows(wanted: string | RegExp | ((screen: string) => boolean)): Promise<string> {
+    const isShown = (screen: string): boolean =>
+      typeof wanted === "string"
+        ? screen.includes(wanted)
+        : typeof wanted === "function"
+          ? wanted(screen)
+          : wanted.test(screen);
+    const until = performance.now() + PATIENCE_MS;
+    while (!isShown(this.text())) {
+      if (this.#exitCode !== undefined || performance.now() > until)
+        throw new Error(
+          `${this.#exitCode === undefined ? "waited in vain" : `ended with ${this.#exitCode}`} for ${String(wanted)}; the screen:\n${this.text()}`,
+        );
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 500);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    return this.text();
+  }
+
+  /** Presses keys by name, or types a text. */
+  press(...keys: readonly string[]): void {
+    for (const key of keys) this.#pty.write(bytesOf(key));
+  }
+
+  type(text: string): void {
+    this.#pty.write(text.replaceAll("\n", "\n"));
+  }
+
+  /** As a terminal sends what was pasted. */
+  paste(text: string): void {
+    this.#pty.write(`\u001b[200~${text}\u001b[201~`);
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#emulator.resize(columns, rows);
+    this.#pty.resize(columns, rows);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    process.kill(this.#pty.pid, signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#exitCode === undefined) this.kill("SIGKILL");
+    await this.ended;
+    this.#emulator.dispose();
+  }
+}
+
+const bytesOf = (key: string): string => {
+  const named = KEYS[key];
+  if (named !== undefined) return named;
+  const control = /^ctrl\+([a-z])$/.exec(key)?.[1];
+  return control === undefined ? key : String.fromCharCode(control.charCodeAt(0) - 96);
+};
