@@ -69,7 +69,10 @@ test("a command that a group does not have is named, with those that it has", as
       "worktrees remove x",
       "'remove' for 'prefork worktrees' (Did you mean prune?); commands: list, show, path, prune, repair, merge",
     ],
-    ["sessions rm", "'rm' for 'prefork sessions' (Did you mean delete?); commands: list, show, search, rename, export, delete"],
+    [
+      "sessions rm",
+      "'rm' for 'prefork sessions' (Did you mean delete?); commands: list, show, search, rename, export, delete",
+    ],
     [
       "sessions lsit --json",
       "'lsit' for 'prefork sessions' (Did you mean list?); commands: list, show, search, rename, export, delete",

@@ -237,6 +237,16 @@ export type EventBody =
   /** `damage`: what is wrong with an entry from an earlier run of the session, if that is the problem. */
   | { readonly type: "journal_troubled"; readonly problem: string; readonly damage?: JournalDamage }
   | { readonly type: "settings_noticed"; readonly notice: string }
+  /** The session went back to an earlier point, or to one that it had left. `node`: the new branch in its tree.
+   *  `files`: how many were restored or removed. */
+  | {
+      readonly type: "rewound";
+      readonly node: string;
+      readonly to: string;
+      readonly place: "before" | "after";
+      readonly restored: "conversation" | "files" | "both";
+      readonly files: number;
+    }
   /** A hook threw, timed out or returned an invalid value. The agent continues. */
   | { readonly type: "hook_failed"; readonly extension: string; readonly hook: string; readonly reason: string }
   /** The session opened without this extension. */

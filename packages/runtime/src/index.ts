@@ -35,11 +35,14 @@ export type {
   Ids,
   Question,
   Report,
+  RewindOptions,
+  RewindResult,
   SessionControl,
   SpendLimits,
   Spent,
   TaskEnd,
   TaskResult,
+  TreeNode,
 } from "./ports.ts";
 export {
   createSession,

@@ -50,8 +50,10 @@ export type {
   ChildParent,
   ChildPlan,
   ChildResult,
+  ContinuationPrice,
   DelegateMode,
   Delegation,
+  FileRestore,
   ForkPlan,
   Happened,
   Hooked,
@@ -61,6 +63,7 @@ export type {
   OpenChild,
   PromptEnd,
   Reservation,
+  RestoredFiles,
   Shortage,
   Siblings,
   Subscription,
@@ -69,5 +72,11 @@ export type {
 export type { EndingReader, SessionParts, Switches } from "./session/index.ts";
 export { addressIn, readSwitches, requestStop } from "./session/index.ts";
 export type { TaskKind } from "./tasks/index.ts";
-export type { KeepStream, ReadState, Shells, TodoSlot, ToolFiles } from "./tools/index.ts";
+export type {
+  KeepStream,
+  ReadState,
+  Shells,
+  TodoSlot,
+  ToolFiles,
+} from "./tools/index.ts";
 export { createRegistry, hasForkAncestor } from "./tools/index.ts";

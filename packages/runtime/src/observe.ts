@@ -36,6 +36,7 @@ export {
   type RequestRow,
   readFamily,
   resolveSession,
+  sessionTree,
   showTask,
   type TaskDetail,
   type TaskRow,

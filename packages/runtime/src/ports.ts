@@ -335,6 +335,70 @@ export type PromptEnd = {
   readonly usd: number;
 };
 
+/** A point at which the conversation can be continued.
+ *  `prompt`: the exchange that a prompt started. `compaction`: the context was replaced by a summary. `branch`: the
+ *  conversation went back, and what follows continues from the parent. */
+export type TreeNode = {
+  readonly id: string;
+  /** The node that this one continues. Absent for the first. */
+  readonly parent?: string;
+  /** For a branch: the node that the conversation left. */
+  readonly left?: string;
+  readonly at: number;
+  readonly kind: "prompt" | "branch" | "compaction";
+  /** The first line of the prompt, without control characters and cut to a line. */
+  readonly title: string;
+  /** The number of its first entry in the journal. */
+  readonly entry: number;
+  /** The forks and agents that were started in it. */
+  readonly forks: readonly { readonly task: string; readonly label: string; readonly state: string }[];
+  /** The conversation is here now. Exactly one node, unless there is none. */
+  readonly current: boolean;
+  /** It belongs to the current conversation, so the model has it in its context or in a summary of it. */
+  readonly onLine: boolean;
+  /** The files can be restored to what they were before it. */
+  readonly files: boolean;
+  /** When the cache entry of its last request expires, if that is not renewed. Absent if nothing was cached. */
+  readonly warmUntil?: number;
+  readonly priceToContinue?: ContinuationPrice;
+};
+
+/** What the next request costs before its own words: tokens that are read from the cache, and tokens that are written
+ *  again. Dollars if the price of the model is known. */
+export type ContinuationPrice = { readonly read: number; readonly written: number; readonly usd?: number };
+
+export type RewindOptions = {
+  /** The id of a node. */
+  readonly to: string;
+  /** `before`: as it was before that prompt was sent; before a branch: where the conversation was when it went back.
+   *  `after`: to continue that node. Default: before. */
+  readonly place?: "before" | "after";
+  readonly restore?: "conversation" | "files" | "both"; // default: conversation
+  /** Only say what would happen. */
+  readonly preview?: boolean;
+};
+
+export type RewindResult = {
+  /** The new branch in the tree. To undo this rewind, go back to before it. Absent in a preview. */
+  readonly node?: string;
+  /** The prompt before which the conversation is now, in full, so that it can be edited and sent again. */
+  readonly prompt?: string;
+  /** Present if files are restored. */
+  readonly files?: RestoredFiles;
+};
+
+export type RestoredFiles = {
+  readonly restored: readonly FileRestore[];
+  readonly removed: readonly FileRestore[];
+  /** What was not restored, and why. */
+  readonly skipped: readonly string[];
+  /** Where the files as they were just before are kept. Absent in a preview. */
+  readonly saved?: string;
+};
+
+/** `added`, `deleted`: lines. Absent for files that are not text. */
+export type FileRestore = { readonly path: string; readonly added?: number; readonly deleted?: number };
+
 /** How a terminal, another process, an editor or a web page takes part in a session. Any number may be attached. */
 export type SessionControl = {
   readonly session: string;
@@ -359,4 +423,8 @@ export type SessionControl = {
   /** Moves this task to the background, or without an id every task that somebody waits for. The waiting callers
    *  continue, and so does the task. */
   readonly background: (taskId?: string) => void;
+  /** The points of the session that can be continued, oldest first. */
+  readonly tree: () => readonly TreeNode[];
+  /** Goes back to a node, or forward to one that was left. Refused while an exchange runs. */
+  readonly rewind: (options: RewindOptions) => Promise<RewindResult>;
 };

@@ -5,6 +5,7 @@
 
 import {
   type Block,
+  type Json,
   type JsonObject,
   type KeySettings,
   type Protocol,
@@ -13,7 +14,7 @@ import {
 } from "@prefork/wire";
 import { firstContent, type Note, noteText, type Prompt } from "../context/index.ts";
 import type { NoteKind } from "../events.ts";
-import { JournalError, type PlainEntry } from "../journal/index.ts";
+import { JournalError, type PlainEntry, type Replayed } from "../journal/index.ts";
 import { type Account, estimatePrompt } from "./account.ts";
 import { type CompactionCause, type CompactionResult, compact, reasonNotToCompact } from "./compacting.ts";
 import { type Dispatch, runBatch } from "./dispatch.ts";
@@ -58,12 +59,18 @@ type AgentOwn = {
 
 const PROMPT_SLOT = "prompt";
 
+/** The last prompt that was entered. */
+export const promptIn = (state: ReadonlyMap<string, Json> | undefined): string => {
+  const prompt = state?.get(PROMPT_SLOT);
+  return typeof prompt === "string" ? prompt : "";
+};
+
 export class Agent implements AsyncDisposable {
   readonly guard: AgentGuard;
   readonly world: ToolWorld;
   readonly #parts: AgentParts;
   readonly #watch: SurroundingsWatch;
-  readonly #openCalls: OpenCalls;
+  #openCalls: OpenCalls;
   #lastPrompt: string;
   /** Tokens right after room was made; 0 before. */
   #left = 0;
@@ -165,6 +172,18 @@ export class Agent implements AsyncDisposable {
       emit({ type: "compaction_failed", reason: error.message });
       return { kind: "failed", reason: error.message };
     }
+  }
+
+  /** Continues from an earlier point of its journal, which already says so. No exchange may run. */
+  goBack(replayed: Replayed): void {
+    const { line, registry } = this.#parts;
+    line.goBack(replayed);
+    this.#watch.goBack(replayed.state);
+    this.world.goBack(replayed.state);
+    this.#openCalls = new OpenCalls(line, readLeftOpen(replayed, { registry, guard: this.guard }));
+    this.#lastPrompt = promptIn(replayed.state);
+    this.#left = 0;
+    this.#failedAt = 0;
   }
 
   async compact(why: CompactionCause, asking: Compacting): Promise<CompactionResult> {

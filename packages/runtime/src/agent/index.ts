@@ -12,7 +12,7 @@ export {
   type Measured,
   worstCase,
 } from "./account.ts";
-export { Agent, makeAgent, PRODUCT, withRoutingKey } from "./agent.ts";
+export { Agent, makeAgent, PRODUCT, promptIn, withRoutingKey } from "./agent.ts";
 export { type AcceptedAnswer, AttemptUsage, readAnswer, textOf } from "./answer.ts";
 export type { CompactionCause, CompactionResult } from "./compacting.ts";
 export {

@@ -81,17 +81,22 @@ export type LineageStart = { readonly head: Head; readonly messages?: readonly M
 /** `protocol`: if it changes with this epoch. */
 type NewEpoch = LineageStart & { readonly protocol?: Protocol };
 
+type LineageOrigin = LineageState & { readonly lastEpoch?: number };
+
 export class Lineage {
   readonly #journal: LineageJournal;
   readonly #entered: ((message: Message) => void) | undefined;
   #state: LineageState;
   #next: NextRequest | undefined;
+  /** The highest number of an epoch. After going back it is higher than that of the current one. */
+  #lastEpoch: number;
 
   /** Use `beginLineage` or `resumeLineage`. `entered` is called for every message that is added. */
-  constructor(journal: LineageJournal, state: LineageState, entered?: (message: Message) => void) {
+  constructor(journal: LineageJournal, { lastEpoch, ...state }: LineageOrigin, entered?: (message: Message) => void) {
     this.#journal = journal;
     this.#state = state;
     this.#entered = entered;
+    this.#lastEpoch = lastEpoch ?? state.epoch;
   }
 
   get state(): LineageState {
@@ -157,11 +162,20 @@ export class Lineage {
     this.#next = undefined; // of bytes that are gone
     const { turns } = this.#state;
     const { protocol = this.#state.protocol } = beginning;
-    const epoch = this.#state.epoch + 1;
+    const epoch = this.#lastEpoch + 1;
     const [prefix, drafts] = grown(protocol, { ...beginning, epoch, reason });
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
     const pictures = picturesIn(beginning);
+    this.#lastEpoch = epoch;
     this.#state = { protocol, prefix, markers: [], head: beginning.head, epoch, measured: undefined, pictures, turns };
+  }
+
+  /** Continues from an earlier point of the same journal, which already says so. */
+  goBack(replayed: Replayed): void {
+    const state = stateIn(replayed);
+    if (!state) throw new TypeError("there is nothing to go back to");
+    this.#next = undefined; // of bytes that this line does not have
+    this.#state = state;
   }
 
   /** Records a request that is about to be sent, and returns its number. */
@@ -282,6 +296,11 @@ export const resumeLineage = (
   replayed: Replayed,
   entered?: (message: Message) => void,
 ): Lineage | undefined => {
+  const state = stateIn(replayed);
+  return state && new Lineage(journal, { ...state, lastEpoch: replayed.lastEpoch }, entered);
+};
+
+const stateIn = (replayed: Replayed): LineageState | undefined => {
   const {
     openEpoch: began,
     protocol,
@@ -296,7 +315,7 @@ export const resumeLineage = (
   } = replayed;
   const { isAnswered } = replayed;
   if (!began || !protocol || !prefix) return undefined;
-  const state: LineageState = {
+  return {
     protocol,
     prefix,
     markers,
@@ -309,5 +328,4 @@ export const resumeLineage = (
     ...(exact && lastSent && askedAt !== undefined ? { lastSent, askedAt } : {}),
     ...(exact && lastResponse ? { responseId: lastResponse.id } : {}),
   };
-  return new Lineage(journal, state, entered);
 };

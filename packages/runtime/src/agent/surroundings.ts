@@ -50,6 +50,11 @@ export class SurroundingsWatch {
     this.#known = readKnown(parts.state.get(SLOT));
   }
 
+  /** The conversation went back to where the model knew less. */
+  goBack(state: ReadonlyMap<string, Json>): void {
+    this.#known = readKnown(state.get(SLOT));
+  }
+
   /** Reads all of it again. */
   async read(mode: Mode): Promise<Surroundings> {
     const { options, extensions } = this.#parts;

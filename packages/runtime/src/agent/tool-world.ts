@@ -108,6 +108,13 @@ export class ToolWorld implements AsyncDisposable {
     this.reads = ReadState.empty();
   }
 
+  /** The conversation went back: what was read and planned since then is not in it. */
+  goBack(state: ReadonlyMap<string, Json>): void {
+    this.reads = ReadState.fromJson(readsIn(state));
+    this.#todos = todosIn(state);
+    this.#parts.emit({ type: "todos_changed", todos: this.#todos });
+  }
+
   /** Does a sandbox keep commands from writing outside its folders? */
   async isBounded(): Promise<boolean> {
     const layers = await this.#layersOf().catch(() => undefined);

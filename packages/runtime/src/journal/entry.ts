@@ -5,8 +5,12 @@
 import type { Block, Head, Json, MarkerPlace, Message, StopReason, ToolResultBlock, Usage } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
 
-/** The version that is written. A journal with a higher version is not opened. */
-export const JOURNAL_VERSION = 1;
+/** The highest version that is read. A journal with a line of a higher version is not opened. */
+export const JOURNAL_VERSION = 2;
+
+/** A line is written with the lowest version that understands it. Version 1 does not know that a conversation can go
+ *  back, and would continue with the wrong messages; so it must refuse a journal in which one did. */
+export const versionOf = ({ kind }: JournalEntry): number => (kind === "branch" ? 2 : 1);
 
 /** Where a fork branched off its parent: after the entry `seq`, whose prefix had this chain hash. */
 export type ParentPointer = { readonly session: string; readonly seq: number; readonly hash: string };
@@ -111,6 +115,17 @@ export type NoticeDeliveredEntry = { readonly kind: "notice_delivered"; readonly
 export type ForkEntry = { readonly kind: "fork"; readonly session: string; readonly after: number };
 export type UnforkEntry = { readonly kind: "unfork"; readonly session: string };
 
+/** The conversation goes back: from here on it continues as it was after our entry `after`. What came between stays in
+ *  the journal, and a later branch may continue there. */
+export type BranchEntry = {
+  readonly kind: "branch";
+  readonly after: number;
+  /** The chain hash of the prefix that is continued. */
+  readonly prefixHash: string;
+  /** The ids of the notices that are undelivered now, oldest first: those that this line has not been told. */
+  readonly pending: readonly string[];
+};
+
 export type ExchangeEndedEntry = { readonly kind: "exchange_ended"; readonly reason: string; readonly facts?: Json };
 
 /** Entries that do not extend the prefix. */
@@ -126,6 +141,7 @@ export type PlainEntry =
   | NoticeDeliveredEntry
   | ForkEntry
   | UnforkEntry
+  | BranchEntry
   | ExchangeEndedEntry;
 
 export type JournalEntry = PlainEntry | WireEntry;
@@ -170,9 +186,22 @@ export type JournalProblem = { readonly line: number; readonly kind: ProblemKind
 /** The state slot with the last address of the session's engine. */
 export const ADDRESS_SLOT = "address";
 
+/** The state slot with the files before the current exchange, or before the last rewind. */
+export const FILES_SLOT = "files";
+
 /** The start of the address of an engine inside our own process. The engine has a new address each time it starts,
  *  because its cache ends with the process. */
 export const REHEARSAL_SCHEME = "rehearsal:";
+
+/** Slots about what is in the context: what the model was told, has read, plans to do and was asked last. A branch
+ *  restores them. All others are facts about the session or the machine, and stay. */
+export const isLineSlot = (slot: string): boolean => LINE_SLOTS.includes(slot) || slot.startsWith("read:");
+
+const LINE_SLOTS: readonly string[] = ["told", "prompt", "todos"];
+
+/** The chain hash of the prefix after this entry, if the entry decides it. */
+export const tipAfter = (entry: JournalEntry, sent: SentBytes | undefined): string | undefined =>
+  entry.kind === "branch" ? entry.prefixHash : sent?.hash;
 
 export const isWireEntry = (entry: JournalEntry): entry is WireEntry =>
   entry.kind === "epoch" || entry.kind === "message" || entry.kind === "blocks";

@@ -1,9 +1,12 @@
 /** What happened in a session, written before it has an effect: entries, writing, reading and replaying them. */
 
+export { type GoingBack, goBack, lineUpTo, type OnLine } from "./branches.ts";
 export type { StartedBy } from "./entry.ts";
 export {
   ADDRESS_SLOT,
+  type BranchEntry,
   type EpochEntry,
+  FILES_SLOT,
   isWireEntry,
   type JournalEntry,
   type JournalProblem,
@@ -60,5 +63,6 @@ export {
   type UnreadableSession,
 } from "./sessions.ts";
 export { isSessionId } from "./storage.ts";
+export { toShortLine, toTitle, userWords } from "./survey.ts";
 export { renameSession } from "./title.ts";
 export { ephemeralJournal, type Journal, JournalWriter } from "./writer.ts";

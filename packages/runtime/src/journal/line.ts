@@ -5,7 +5,14 @@
  *
  *  {"v":1,"seq":7,"at":1760000000000,"kind":"message","sizes":[31],"hash":"…","message":{…},"wire":[{…}]} */
 
-import { isWireEntry, JOURNAL_VERSION, type JournalEntry, type ProblemKind, type SentBytes } from "./entry.ts";
+import {
+  isWireEntry,
+  JOURNAL_VERSION,
+  type JournalEntry,
+  type ProblemKind,
+  type SentBytes,
+  versionOf,
+} from "./entry.ts";
 import { checkEntry, isRecord } from "./schema.ts";
 
 const NEWLINE = 0x0a;
@@ -30,7 +37,7 @@ export type LineContent = LineStart & { readonly entry: LineEntry; readonly sent
 /** The line, including its newline. */
 export const encodeLine = ({ seq, at, more, entry, sent }: LineContent): Buffer => {
   const batch = more > 0 ? `,"more":${more}` : "";
-  const start = `{"v":${JOURNAL_VERSION},"seq":${seq},"at":${at}${batch},`;
+  const start = `{"v":${versionOf(entry)},"seq":${seq},"at":${at}${batch},`;
   if (sent === undefined) return Buffer.from(`${start}${JSON.stringify(entry).slice(1)}\n`);
   const { kind, ...fields } = entry;
   const { hash, pieces } = sent;

@@ -29,6 +29,8 @@ const partsOf = ({ entry, at }: StoredEntry, names: Map<string, string>): readon
       return messageParts(entry.message, names);
     case "blocks":
       return blockParts(entry.blocks, "user", names);
+    case "branch":
+      return ["---", `*The conversation went back to its entry ${entry.after}, and continues from there.*`];
     case "exchange_ended":
       return entry.reason === "done" ? [] : [`*The exchange ended: ${escapeInline(entry.reason)}.*`];
     default:

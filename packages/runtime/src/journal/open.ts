@@ -9,7 +9,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Folder, type LockHolder, thisProcess } from "@prefork/guard/internal";
 import type { FrozenPrefix, Protocol } from "@prefork/wire";
-import type { OpenedEntry } from "./entry.ts";
+import { type OpenedEntry, tipAfter } from "./entry.ts";
 import { hasCode, JournalError, toJournalError } from "./errors.ts";
 import { type JournalReading, readEntries } from "./read.ts";
 import { type Replayed, replay } from "./replay.ts";
@@ -214,7 +214,7 @@ const openWriter = async (store: SessionStore, writing: WriterTarget): Promise<O
 
 const indexTips = ({ entries }: JournalReading, { inherited }: Replayed): TipIndex => {
   const tips = new TipIndex(inherited?.prefix?.hash);
-  for (const { seq, sent } of entries) tips.passed(seq, sent?.hash);
+  for (const { seq, entry, sent } of entries) tips.passed(seq, tipAfter(entry, sent));
   return tips;
 };
 

@@ -200,6 +200,12 @@ const shapes = {
   notice_delivered: z.object({ kind: z.literal("notice_delivered"), id: z.string() }),
   fork: z.object({ kind: z.literal("fork"), session: z.string(), after: count }),
   unfork: z.object({ kind: z.literal("unfork"), session: z.string() }),
+  branch: z.object({
+    kind: z.literal("branch"),
+    after: count,
+    prefixHash: z.string(),
+    pending: z.array(z.string()),
+  }),
   exchange_ended: z.object({
     kind: z.literal("exchange_ended"),
     reason: z.string(),

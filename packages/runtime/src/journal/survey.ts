@@ -127,7 +127,7 @@ const endOfLine = (bytes: Buffer, from: number): number => {
 };
 
 /** The prompt is the last text of its message; what accompanies it comes before. */
-const userWords = (entry: JournalEntry): { readonly text: string; readonly typed: boolean } | undefined => {
+export const userWords = (entry: JournalEntry): { readonly text: string; readonly typed: boolean } | undefined => {
   if (entry.kind === "message" && entry.message.role === "user")
     return { text: lastText(entry.message.content), typed: entry.source === "prompt" };
   if (entry.kind === "blocks") return { text: lastText(entry.blocks), typed: entry.source === "prompt" };
@@ -140,17 +140,17 @@ const MAX_SHOWN = 80;
 const MAX_INSPECTED = 1_000;
 
 /** White space, and what would affect the terminal that shows the list: control characters and bidirectional overrides. */
-const UNPRINTABLE = /[\s\p{Cc}\u2028-\u202e\u2066-\u2069]+/gu;
+const UNPRINTABLE = /[\s\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu;
 
 /** Text as one line that is safe on a terminal, cut to `most` characters. */
 export const toShortLine = (text: string, most = MAX_SHOWN): string => {
-  const line = text.slice(0, MAX_INSPECTED).replace(UNPRINTABLE, " ").trim();
+  const line = text.slice(0, MAX_INSPECTED).toWellFormed().replace(UNPRINTABLE, " ").trim();
   const letters = [...line];
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : line;
 };
 
 /** The first line that says something. */
-const toTitle = (text: string): string =>
+export const toTitle = (text: string): string =>
   text
     .slice(0, MAX_INSPECTED)
     .split(/[\r\n]/)

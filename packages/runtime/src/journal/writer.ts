@@ -11,11 +11,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Folder, Lock, LockHolder } from "@prefork/guard/internal";
-import type { PlainEntry, SentBytes, WireEntry } from "./entry.ts";
+import { type PlainEntry, type SentBytes, tipAfter, type WireEntry } from "./entry.ts";
 import { JournalError, toJournalError } from "./errors.ts";
 import type { Draft } from "./growth.ts";
 import { encodeLine } from "./line.ts";
-import { OUTPUTS_FOLDER, type SessionsFolder } from "./storage.ts";
+import { type JournalReading, readEntries } from "./read.ts";
+import { OUTPUTS_FOLDER, readWholeFile, type SessionsFolder } from "./storage.ts";
 
 export type WriterParts = {
   readonly id: string;
@@ -106,6 +107,11 @@ export class JournalWriter implements AsyncDisposable {
     return this.#write(drafts);
   }
 
+  /** Everything that was written so far, in this run and in earlier ones. */
+  read(): JournalReading {
+    return readEntries(this.#parts.appender.content(), `session ${this.id}`);
+  }
+
   /** The process that writes it: this one. */
   get holder(): LockHolder {
     return this.#parts.lock.holder;
@@ -152,9 +158,9 @@ export class JournalWriter implements AsyncDisposable {
       encodeLine({ seq: this.#lastSeq + 1 + index, at, more: drafts.length - 1 - index, ...draft }),
     );
     appender.append(lines.length === 1 && lines[0] ? lines[0] : Buffer.concat(lines));
-    for (const { sent } of drafts) {
+    for (const { entry, sent } of drafts) {
       this.#lastSeq += 1;
-      tips.passed(this.#lastSeq, sent?.hash);
+      tips.passed(this.#lastSeq, tipAfter(entry, sent));
     }
     return this.#lastSeq;
   }
@@ -212,6 +218,11 @@ export class Appender {
     this.#debris = 0;
     this.#needsNewline = false;
     this.#isSynced = false;
+  }
+
+  /** The whole file. */
+  content(): Buffer {
+    return readWholeFile(this.#open());
   }
 
   /** Resolves when everything appended so far is on the disk. */

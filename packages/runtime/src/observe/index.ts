@@ -16,3 +16,4 @@ export { explainFamily, type ObservedFamily, readFamily, resolveSession } from "
 export type { SentRequest } from "./requests.ts";
 export { listTasks, showTask, type TaskDetail, type TaskRow, type TasksOptions } from "./task-rows.ts";
 export type { AgentJournal } from "./timeline.ts";
+export { type RewindPoint, readTree, type SessionTree, sessionTree } from "./tree.ts";

@@ -5,7 +5,7 @@
 
 import type { MarkerPlace, Segment, Usage } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
-import type { RequestEntry, ResponseEntry, StoredEntry } from "../journal/index.ts";
+import { lineUpTo, type RequestEntry, type ResponseEntry, type StoredEntry } from "../journal/index.ts";
 import type { AgentTimeline, ChangedBytes, TimelinePoint } from "./timeline.ts";
 
 export type SentAnswer = {
@@ -111,7 +111,10 @@ const requestsIn = (line: AgentTimeline, above: readonly SentRequest[] | undefin
     const facts =
       entry.kind === "request" ? fromRequestEntry(entry, { stored, entries, place }) : fromResponseEntry(entry, stored);
     if (facts.request.answer) taken.add(facts.request.answer.seq);
-    const last = found.findLast((one) => one.kind === "turn" && one.answer && one.point.epoch === point.epoch);
+    const isOnLine = lineUpTo(entries, seq);
+    const last = found.findLast(
+      (one) => one.kind === "turn" && one.answer && one.point.epoch === point.epoch && isOnLine(one.seq),
+    );
     const inherited = lastInherited(above, { line, point });
     const isFirstOfFork = !point.isOwnEpoch && last === undefined && facts.request.kind === "turn";
     found.push({

@@ -79,11 +79,15 @@ const timelineOf = (journal: AgentJournal, { lines, protocols }: FamilyContext):
       ...(parent && pointer ? { inherited: parent.replayedAt(pointer.seq) } : {}),
     });
   const points: TimelinePoint[] = [];
-  let point = inheritedPoint(pointer && parent?.at(pointer.seq), pointer);
+  const inherited = inheritedPoint(pointer && parent?.at(pointer.seq), pointer);
+  let point = inherited;
   for (const stored of entries) {
     if (stored.sent && isWireEntry(stored.entry)) {
       const { entry, sent } = stored;
       point = advance(point, { entry, pieces: sent.pieces, hash: sent.hash, seq: stored.seq, protocols, replayedAt });
+    } else if (stored.entry.kind === "branch") {
+      const { after } = stored.entry;
+      point = { ...(points.findLast((each) => each.seq <= after) ?? inherited), seq: stored.seq };
     } else point = { ...point, seq: stored.seq };
     points.push(point);
   }

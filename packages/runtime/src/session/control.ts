@@ -23,6 +23,8 @@ export type SessionActions = {
   readonly id: string;
   readonly prompt: (...given: Parameters<SessionControl["prompt"]>) => Promise<PromptEnd>;
   readonly stopTask: (taskId: string) => Promise<unknown>;
+  readonly tree: SessionControl["tree"];
+  readonly rewind: SessionControl["rewind"];
   /** The running exchange, if there is one. */
   readonly running: () => RunningExchange | undefined;
 };
@@ -58,6 +60,8 @@ export const createControl = (session: SessionActions, parts: ControlParts): Ses
       await exchange?.ended;
     },
     background: (taskId) => launcher.background(taskId),
+    tree: session.tree,
+    rewind: session.rewind,
   };
 };
 

@@ -12,7 +12,6 @@ import {
   type Head,
   highestPrices,
   InputError,
-  type Json,
   type Message,
   modelFacts,
   type Protocol,
@@ -28,6 +27,7 @@ import {
   type Lineage,
   makeAgent,
   PRODUCT,
+  promptIn,
   resumeLineage,
   toolEnvironment,
   withRoutingKey,
@@ -245,7 +245,13 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await background.takeOver(clock.now());
-  return new Session({ ...{ options, agent, journal, engines, stored, hub, extensions, questions }, ...background });
+  const rewinding = {
+    ...{ journal, agent, inbox, inherited: replayed?.inherited, now: clock.now },
+    saveSnapshot: () => void slot.save(snapshotOf(agent, options), options.querySource),
+    emit: (event: EventBody) => hub.emit(event),
+  };
+  const parts = { options, agent, journal, engines, stored, hub, extensions, questions, rewinding };
+  return new Session({ ...parts, ...background });
 };
 
 /** A call waited for its agent when the process died. If the agent had ended and its end is not announced otherwise, its
@@ -284,11 +290,6 @@ const snapshotOf = ({ line }: Agent, { maxTokens, querySource }: ResolvedOptions
   maxTokens,
   querySource,
 });
-
-const promptIn = (state: ReadonlyMap<string, Json> | undefined): string => {
-  const prompt = state?.get("prompt");
-  return typeof prompt === "string" ? prompt : "";
-};
 
 const eventsBefore = ({
   options,

@@ -22,13 +22,14 @@ import type { Todo } from "../events.ts";
 import type { Extensions } from "../extensions/index.ts";
 import type { CacheSafeParams, ForkOptions, StoredPrefixes } from "../fork/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
-import type { SessionControl, Spent } from "../ports.ts";
+import type { RewindOptions, RewindResult, SessionControl, Spent, TreeNode } from "../ports.ts";
 import type { Questions, Task } from "../tasks/index.ts";
 import type { Background } from "./background.ts";
 import { createControl, type RunningExchange } from "./control.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange, endsExchange } from "./event-hub.ts";
 import { checkExchangeLimits, type ResolvedOptions, type SessionLimits } from "./options.ts";
+import { type RewindParts, rewindSession, treeOf } from "./rewind.ts";
 
 /** What a session is composed of, in open.ts. */
 export type SessionParts = Pick<
@@ -43,6 +44,7 @@ export type SessionParts = Pick<
   readonly stored: Pick<StoredPrefixes, "close" | "releaseEnded">;
   readonly hub: EventHub;
   readonly extensions: Extensions;
+  readonly rewinding: RewindParts;
 };
 
 export type PromptOptions = {
@@ -110,6 +112,8 @@ export class Session implements AsyncDisposable {
         id: this.id,
         prompt: async (prompt, options) => this.prompt(prompt, options).result(),
         stopTask: (taskId) => this.stopTask(taskId),
+        tree: () => this.tree(),
+        rewind: (options) => this.rewind(options),
         running: () => this.#exchanging,
       },
       this.#parts,
@@ -203,6 +207,22 @@ export class Session implements AsyncDisposable {
       await before;
       return this.#parts.agent.compactNow(this.#closing.signal, focus);
     });
+  }
+
+  /** The points at which this session can be continued, oldest first. */
+  tree(): readonly TreeNode[] {
+    this.#mustBeOpen();
+    return treeOf(this.#parts.rewinding).nodes;
+  }
+
+  /** Goes back to a node of the tree, or forward to one that was left. Nothing is lost: what is left stays in the tree.
+   *  The next request sends the bytes that were sent up to that point, so it reads them from the cache while the entry
+   *  lives. Running forks are not affected. Rejects while an exchange runs. */
+  async rewind(options: RewindOptions): Promise<RewindResult> {
+    this.#mustBeOpen();
+    if (this.#running !== undefined)
+      throw new InputError("an exchange is running; wait for its end or stop it, then rewind");
+    return this.#runExclusively(() => rewindSession(this.#parts.rewinding, options));
   }
 
   /** Stops what runs and releases everything. A second call is a no-op. */

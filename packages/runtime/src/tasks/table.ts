@@ -106,14 +106,19 @@ export type EarlierNotices = { readonly notices: readonly NoticeEntry[]; readonl
 
 export class Inbox {
   readonly #journal: Pick<Journal, "appendAll">;
-  readonly #notices: PendingNotice[];
+  #notices: PendingNotice[];
   readonly #known: Set<string>;
 
   /** `earlier`: the notices that an earlier run of the session left undelivered, and the ids of all it ever had. */
   constructor(journal: Pick<Journal, "appendAll">, earlier?: EarlierNotices) {
     this.#journal = journal;
-    this.#notices = (earlier?.notices ?? []).map(({ id, text, source = "" }) => ({ id, task: source, text }));
+    this.#notices = pendingNotices(earlier?.notices ?? []);
     this.#known = new Set(earlier?.noticeIds);
+  }
+
+  /** The conversation went back: these are the notices that it has not been told, as its journal says. */
+  goBack(notices: readonly NoticeEntry[]): void {
+    this.#notices = pendingNotices(notices);
   }
 
   /** Not delivered yet, oldest first. */
@@ -159,6 +164,9 @@ export class Inbox {
     }
   }
 }
+
+const pendingNotices = (notices: readonly NoticeEntry[]): PendingNotice[] =>
+  notices.map(({ id, text, source = "" }) => ({ id, task: source, text }));
 
 const deliveryEntries = (notices: readonly PendingNotice[]): readonly PlainEntry[] =>
   notices.map(({ id }) => ({ kind: "notice_delivered", id }));

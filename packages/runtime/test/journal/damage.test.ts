@@ -217,14 +217,14 @@ test("a journal without its first entry cannot be continued, and the error says 
 test("a journal of a newer version is refused, and its file is not changed", async () => {
   using folder = scratch();
   await recorded(folder, CONVERSATION);
-  appendFileSync(folder.at(FILE), '{"v":2,"seq":7,"kind":"later"}\n{"v":2,"torn');
+  appendFileSync(folder.at(FILE), '{"v":3,"seq":7,"kind":"later"}\n{"v":3,"torn');
   const before = readFileSync(folder.at(FILE));
   const store = storeIn(folder.at("state"));
   const refusal = {
     name: "JournalError",
     reason: "newer-version",
     message:
-      "session s1 was written by a newer version (journal version 2, and this one reads up to 1): update prefork to open it; the file was not changed",
+      "session s1 was written by a newer version (journal version 3, and this one reads up to 2): update prefork to open it; the file was not changed",
   };
   await assert.rejects(openJournal(store, "s1"), refusal);
   await assert.rejects(readSession(store, "s1"), refusal);
