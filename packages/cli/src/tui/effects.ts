@@ -26,7 +26,12 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
     case "prompt": {
       context.remember(effect.text);
       const { control } = await context.session();
-      await control.prompt(effect.text, { tasks: "leave" });
+      try {
+        await control.prompt(effect.text, { tasks: "leave" });
+      } catch (error) {
+        if (screen.input.facts.isEmpty) screen.input.setText(effect.text); // nothing that was typed is lost
+        throw error;
+      }
       return;
     }
     case "steer":

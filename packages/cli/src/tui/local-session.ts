@@ -2,6 +2,8 @@
  *  Invariant: questions wait for the terminal, or for whoever else is attached; closing ends the session and its engine.
  *  Elsewhere: flags and settings (../print), the session (@prefork/runtime). */
 
+import type { SessionStore } from "@prefork/runtime/observe";
+import { modelFacts } from "@prefork/wire";
 import { type Io, isStartedByFork, UsageError } from "../io.ts";
 import {
   chooseEngine,
@@ -11,14 +13,21 @@ import {
   planSession,
   type ResumeFlags,
   type SessionFlags,
+  type SessionPlan,
 } from "../print/index.ts";
+import { type EarlierConversation, readEarlier } from "./earlier-blocks.ts";
 import type { TerminalSession } from "./terminal-session.ts";
 
 export type OpenRequest = {
   readonly flags: SessionFlags & EngineFlags & ResumeFlags & { readonly forks?: boolean };
 };
 
-export type LocalSession = TerminalSession & { readonly notices: readonly string[] };
+export type LocalSession = TerminalSession & {
+  readonly notices: readonly string[];
+  /** What was said before, if the session is resumed. */
+  readonly earlier?: EarlierConversation;
+  readonly window?: number;
+};
 
 export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<LocalSession> => {
   if (await isStartedByFork(io))
@@ -33,7 +42,16 @@ export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<
     control: session.control(),
     own: session,
     notices,
+    ...(resume ? { earlier: await readEarlier(storeIn(plan), resume.id) } : {}),
+    ...windowOf(session.model),
     setMode: (mode) => session.setMode(mode),
     close: async () => opened[Symbol.asyncDispose](),
   };
+};
+
+const storeIn = ({ state }: SessionPlan): SessionStore => ({ state, now: Date.now, newId: () => "" });
+
+const windowOf = (model: string): { readonly window?: number } => {
+  const window = modelFacts(model)?.window;
+  return window === undefined ? {} : { window };
 };

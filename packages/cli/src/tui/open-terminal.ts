@@ -41,6 +41,8 @@ class TerminalProgram {
   #setSession: (session: TerminalSession) => void = () => undefined;
   #failSession: (error: unknown) => void = () => undefined;
   readonly #ended = Promise.withResolvers<number>();
+  #opening: Promise<void> = Promise.resolve();
+  #opened: TerminalSession | undefined;
   #isEnding = false;
 
   constructor(request: TerminalRequest, io: Io) {
@@ -70,7 +72,7 @@ class TerminalProgram {
     const ticker = setInterval(() => this.#tick(), TICK_MS);
     if (this.#request.prompt !== undefined)
       this.dispatch({ type: "submitted", text: this.#request.prompt, at: Date.now() });
-    void this.#open();
+    this.#opening = this.#open();
     void this.#history.load().then((prompts) => {
       for (const prompt of prompts) this.#screen.input.addToHistory(prompt);
     });
@@ -129,6 +131,9 @@ class TerminalProgram {
       const flags = resume === undefined ? this.#request.flags : { ...this.#request.flags, resume };
       const session = await openLocalSession({ flags }, this.#io);
       for (const text of session.notices) this.#print("info", text);
+      if (session.earlier) this.dispatch({ type: "restored", ...session.earlier });
+      if (session.window !== undefined) this.dispatch({ type: "learned", facts: { window: session.window } });
+      this.#opened = session;
       this.#setSession(session);
       void this.#follow(session);
     } catch (error) {
@@ -145,10 +150,11 @@ class TerminalProgram {
   }
 
   async #switch(id?: string): Promise<void> {
-    const before = await this.#session.catch(() => undefined);
+    await this.#opening;
+    await this.#opened?.close();
+    this.#opened = undefined;
     this.#session = this.#expectSession();
-    await before?.close();
-    await this.#open(id);
+    this.#opening = this.#open(id);
     await this.#session;
   }
 
@@ -226,8 +232,8 @@ class TerminalProgram {
 
   async #close(): Promise<void> {
     const { session } = this.#state;
-    const opened = await Promise.race([this.#session.catch(() => undefined), Promise.resolve(undefined)]);
-    await opened?.close();
+    await this.#opening; // a session that is still being opened would be left behind
+    await this.#opened?.close();
     if (session !== undefined && this.#state.main.dropped + this.#state.main.done.length > 0)
       this.#io.out(`To continue this session: prefork --resume ${safeLine(session)}\n`);
   }

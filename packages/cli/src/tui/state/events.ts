@@ -32,6 +32,8 @@ type Of<T extends RuntimeEvent["type"]> = Extract<RuntimeEvent, { readonly type:
 
 /** The conversations of ended children are kept for the latest ones only. */
 const MAX_KEPT_CONVERSATIONS = 200;
+/** The query source of children that the model itself started. */
+const MODEL_STARTED = "agent:";
 const LIFETIME_MS: Readonly<Record<string, number>> = { "5m": 300_000, "1h": 3_600_000 };
 
 export const reduceEvent = (state: State, event: RuntimeEvent): Step => {
@@ -79,7 +81,7 @@ export const reduceEvent = (state: State, event: RuntimeEvent): Step => {
     case "fork_started":
       return stay(startChild(spoken, event));
     case "task_backgrounded":
-      return stay(changeChild(spoken, event.taskId, (child) => ({ ...child, isForeground: false })));
+      return stay(changeChild(spoken, event.taskId, (child) => ({ ...child, isForeground: false, isDetached: true })));
     case "worktree_created":
       return stay(
         changeChild(spoken, event.taskId, (child) => ({
@@ -332,6 +334,7 @@ const startChild = (state: State, event: Of<"fork_started">): State => {
     ...{ turns: 0, tokens: 0, usd: 0, startedAt: event.at },
     ...(event.session === undefined ? {} : { session: event.session }),
     isForeground: event.mode === "sync",
+    isDetached: !event.querySource.startsWith(MODEL_STARTED),
     conversation: emptyConversation,
   };
   if (!before) return withChild(state, fresh);

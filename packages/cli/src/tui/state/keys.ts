@@ -6,7 +6,7 @@
 import type { Mode } from "@prefork/guard";
 import { childKey, handled, type InputFacts, type KeyPress, TWICE_MS, withoutPage } from "./child-keys.ts";
 import { reducePageKey } from "./page-keys.ts";
-import { type AnswerChoice, type OpenQuestion, type State, type Step, stay } from "./state.ts";
+import { type AnswerChoice, type Effect, type OpenQuestion, type State, type Step, stay } from "./state.ts";
 import { stripRows } from "./strip-rows.ts";
 
 const GRACE_MS = 500;
@@ -64,10 +64,18 @@ const sharedKey = (state: State, { key, at, input }: KeyPress): Step | undefined
 const interrupt = (state: State, at: number, input: InputFacts): Step => {
   if (state.page) return handled(withoutPage(state));
   if (!input.isEmpty) return handled({ ...state, composing: { kind: "prompt" } }, { kind: "type", text: "" });
-  if (state.runningSince !== undefined) return handled(state, { kind: "stop" });
+  if (state.runningSince !== undefined) return handled(state, ...stopExchange(state, state.runningSince));
   if (at - state.lastInterruptAt < TWICE_MS) return handled(state, { kind: "quit" });
   return handled({ ...state, lastInterruptAt: at, hint: "Press Ctrl-C again to quit." });
 };
+
+/** The exchange, and every child that it started, except those that were detached on purpose. */
+const stopExchange = (state: State, since: number): readonly Effect[] => [
+  { kind: "stop" },
+  ...[...state.children.values()]
+    .filter((child) => child.state !== "ended" && child.startedAt >= since && !child.isDetached)
+    .map(({ id }): Effect => ({ kind: "stop", child: id })),
+];
 
 const nextMode = (mode: Mode): Mode => MODES[(MODES.indexOf(mode) + 1) % MODES.length] ?? "default";
 
@@ -110,7 +118,7 @@ const inputKey = (state: State, press: KeyPress): Step => {
 const pressEscape = (state: State, at: number, input: InputFacts): Step => {
   if (state.composing.kind !== "prompt")
     return handled({ ...state, composing: { kind: "prompt" } }, { kind: "type", text: "" });
-  if (state.runningSince !== undefined) return handled(state, { kind: "stop" });
+  if (state.runningSince !== undefined) return handled(state, ...stopExchange(state, state.runningSince));
   const isSecond = at - state.lastEscapeAt < TWICE_MS;
   if (!input.isEmpty)
     return isSecond

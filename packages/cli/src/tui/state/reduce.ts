@@ -20,6 +20,8 @@ export type Action =
   | { readonly type: "pageOpened"; readonly page: Page }
   | { readonly type: "hinted"; readonly text: string }
   | { readonly type: "cleared" }
+  /** A resumed session's earlier conversation. */
+  | { readonly type: "restored"; readonly blocks: readonly Block[]; readonly usd: number }
   | { readonly type: "missExplained"; readonly agent: string; readonly cause: string }
   | { readonly type: "familyExplained"; readonly family: string; readonly freshUsd?: number }
   /** Facts that no event carries. */
@@ -50,6 +52,8 @@ export const reduce = (state: State, action: Action): Step => {
       return stay({ ...state, hint: action.text });
     case "cleared":
       return stay({ ...state, main: clearConversation(state.main), todos: [] });
+    case "restored":
+      return stay({ ...state, main: action.blocks.reduce(addBlock, state.main), usd: state.usd + action.usd });
     case "missExplained":
       return explainMissOnce(state, action.agent, action.cause);
     case "familyExplained":

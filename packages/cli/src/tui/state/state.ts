@@ -102,6 +102,8 @@ export type Child = {
   };
   readonly session?: string;
   readonly isForeground: boolean;
+  /** It was detached on purpose, so stopping the exchange does not stop it. */
+  readonly isDetached: boolean;
   readonly conversation: Conversation;
 };
 

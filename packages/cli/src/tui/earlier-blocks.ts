@@ -1,0 +1,76 @@
+/** The earlier conversation of a session that is resumed, from its journal.
+ *  Invariant: reads only; prompts are what the user typed, not what we added to them; the latest blocks are enough, and a
+ *  journal that cannot be read only means an empty screen.
+ *  Elsewhere: blocks of what happens now (state: events.ts), the journal (@prefork/runtime/observe). */
+
+import { readSession, type SessionReading, type SessionStore } from "@prefork/runtime/observe";
+import type { JsonObject, Block as WireBlock } from "@prefork/wire";
+import { type Block, type CallBlock, safeLine, safeText } from "./state/index.ts";
+
+const MAX_BLOCKS = 200;
+
+type Entries = SessionReading["reading"]["entries"];
+
+export type EarlierConversation = { readonly blocks: readonly Block[]; readonly usd: number };
+
+export const readEarlier = async (store: SessionStore, id: string): Promise<EarlierConversation> => {
+  const { reading, replayed } = await readSession(store, id);
+  return { blocks: toBlocks(reading.entries), usd: replayed.usd };
+};
+
+const toBlocks = (entries: Entries): readonly Block[] => {
+  const calls = new Map<string, number>();
+  const blocks: Block[] = [];
+  const add = (block: WireBlock, isPrompt: boolean): void => {
+    if (block.type === "tool_result") {
+      const index = calls.get(block.toolUseId);
+      const call = index === undefined ? undefined : blocks[index];
+      if (index === undefined || call?.kind !== "call") return;
+      const output = block.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
+      blocks[index] = { ...call, output: safeText(output), ...(block.isError ? { fault: "failed" } : {}) };
+      return;
+    }
+    const shown = toBlock(block, isPrompt);
+    if (!shown) return;
+    if (shown.kind === "call") calls.set(shown.callId, blocks.length);
+    blocks.push(shown);
+  };
+  for (const { entry } of entries) {
+    if (entry.kind === "message" && entry.message.role === "assistant")
+      for (const block of entry.message.content) add(block, false);
+    else if (entry.kind === "message" || entry.kind === "blocks") {
+      const content = entry.kind === "message" ? entry.message.content : entry.blocks;
+      const typed = entry.source === "prompt" ? content.findLast(({ type }) => type === "text") : undefined;
+      for (const block of content) if (block.type === "tool_result" || block === typed) add(block, block === typed);
+    }
+  }
+  return blocks.slice(-MAX_BLOCKS);
+};
+
+const toBlock = (block: WireBlock, isPrompt: boolean): Block | undefined => {
+  switch (block.type) {
+    case "text":
+      if (isPrompt) return { kind: "prompt", text: safeText(block.text) };
+      return { kind: "answer", text: safeText(block.text), isDone: true };
+    case "thinking":
+      return { kind: "thinking", text: safeText(block.thinking), isDone: true };
+    case "tool_use": {
+      const call: CallBlock = {
+        ...{ kind: "call", callId: block.id, tool: safeLine(block.name), args: parseArgs(block.input) },
+        ...{ state: "ended", output: "", startedAt: 0 },
+      };
+      return call;
+    }
+    default:
+      return undefined;
+  }
+};
+
+const parseArgs = (input: string): JsonObject => {
+  try {
+    const value: unknown = JSON.parse(input);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+  } catch {
+    return {};
+  }
+};
