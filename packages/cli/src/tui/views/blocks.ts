@@ -24,7 +24,10 @@ export type BlockLook = {
 const TAIL_LINES = 5;
 const MAX_OPEN_LINES = 200;
 
-export const renderBlock = (block: Block, look: BlockLook): readonly string[] => {
+export const renderBlock = (block: Block, look: BlockLook): readonly string[] =>
+  linesOf(block, look).map((line) => cut(line, look.width));
+
+const linesOf = (block: Block, look: BlockLook): readonly string[] => {
   const { theme, width } = look;
   switch (block.kind) {
     case "prompt":

@@ -5,7 +5,7 @@
 
 import type { State } from "../state/index.ts";
 import { renderBlock } from "./blocks.ts";
-import { lastLines } from "./lines.ts";
+import { cut, lastLines } from "./lines.ts";
 import { renderQuestion } from "./question.ts";
 import { renderActivity, renderStatus } from "./status.ts";
 import { renderStrip } from "./strip.ts";
@@ -22,7 +22,7 @@ export const renderAbove = (state: State, theme: Theme, room: number): readonly 
   // In a low terminal the question matters most: it is the last panel.
   const shown = panels.slice(-Math.max(1, room));
   const left = room - shown.length;
-  return [...(left >= 2 ? renderOpen(state, theme, left) : []), ...shown];
+  return [...(left >= 2 ? renderOpen(state, theme, left) : []), ...shown].map((line) => cut(line, width));
 };
 
 const renderOpen = (state: State, theme: Theme, room: number): readonly string[] => {
@@ -31,4 +31,5 @@ const renderOpen = (state: State, theme: Theme, room: number): readonly string[]
   return lastLines(lines, room, (hidden) => theme.faint(`… ${hidden} lines above`));
 };
 
-export const renderBelow = (state: State, theme: Theme): readonly string[] => renderStatus(state, state.columns, theme);
+export const renderBelow = (state: State, theme: Theme): readonly string[] =>
+  renderStatus(state, state.columns, theme).map((line) => cut(line, state.columns));

@@ -3,7 +3,7 @@
  *  Elsewhere: the fork strip (strip.ts), the input itself (../input.ts). */
 
 import { formatMoney } from "../../numbers.ts";
-import type { State } from "../state/index.ts";
+import { type State, safeLine } from "../state/index.ts";
 import { cut, duration, percent, shortTokens, widthOf } from "./lines.ts";
 import type { Theme } from "./theme.ts";
 
@@ -13,7 +13,7 @@ const FRAMES = ["·", "✢", "✳", "✶", "✻", "✽"];
 export const renderActivity = (state: State, width: number, theme: Theme): readonly string[] => [
   ...(state.todos.filter(({ status }) => status !== "completed").length > 0 ? renderTodos(state, width, theme) : []),
   ...runningLine(state, width, theme),
-  ...state.queue.map((text) => theme.faint(cut(`  queued: ${text.replace(/\s+/g, " ")}`, width))),
+  ...state.queue.map((text) => theme.faint(cut(`  queued: ${safeLine(text)}`, width))),
   ...(state.hint === undefined ? [] : [theme.accent(cut(state.hint, width))]),
 ];
 
