@@ -329,12 +329,14 @@ test("without git and ripgrep every file counts, and the missing program is ment
 test("without ripgrep, a pattern that would never finish is aborted", async () => {
   await using b = await bench({ fileOptions: { ripgrep: null } });
   b.put("a", `${"a".repeat(40)}!`);
-  using turns = countTurns();
+  let ticks = 0;
+  const ticking = setInterval(() => ticks++, 5); // counting turns for two seconds would keep a core busy
   assert.deepEqual(await b.call("Grep", { pattern: "^(a+)+$" }), {
     content: "Not searched: the pattern takes too long; make it simpler",
     fault: "bad-input",
   });
-  assert.ok(turns.stop() > 100, "others go on meanwhile");
+  clearInterval(ticking);
+  assert.ok(ticks > 10, "others go on meanwhile");
   using edges = countTurns();
   assert.match(textOf(await b.call("Grep", { pattern: "\\b".repeat(500) })), /^a(?:\n|$)|too long/);
   assert.ok(edges.stop() > 10, "others go on while it is compiled");
