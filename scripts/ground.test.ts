@@ -168,9 +168,10 @@ test("an install that changes the lock file says so", async () => {
 
 /** What `npm test` consists of. */
 const RUNNER: readonly string[] = [
-  ...["test.ts", "report.ts", "optional.ts", "share-process.ts", "test-bundle.ts", "serve-bundles.mjs"].map(
+  ...["test.ts", "report.ts", "optional.ts", "share-process.ts", "temporary-folder.ts"].map(
     (name) => `scripts/${name}`,
   ),
+  ...["test-bundle.ts", "serve-bundles.mjs"].map((name) => `scripts/${name}`),
   ...["tools.ts", "source.ts"].map((name) => `scripts/checks/${name}`),
 ];
 

@@ -1,7 +1,7 @@
 /** `npm test`: runs every test file and every example, most in their own process, and ends with a count.
  *  Invariant: exit code 0 means that something ran and nothing failed; what was skipped is listed with its reason.
  *  Elsewhere: how results are shown (report.ts), what a process loads (test-bundle.ts), which files share one
- *  (share-process.ts), making a clone runnable (bootstrap.mjs).
+ *  (share-process.ts), where they keep temporary files (temporary-folder.ts), making a clone runnable (bootstrap.mjs).
  *
  *  npm test [-- <filter>…]   a filter is a path or parts of one: wire/prefix, examples, cli */
 
@@ -13,6 +13,7 @@ import { build } from "./checks/tools.ts";
 import { type Job, jobsFor, optionalLines, withoutMeantSkips } from "./optional.ts";
 import { collect, collectShared, type FileResult, showClosing, showFile } from "./report.ts";
 import { groupsOf, programFor } from "./share-process.ts";
+import { makeTemporaryFolder } from "./temporary-folder.ts";
 import { type Bundles, bundleTests } from "./test-bundle.ts";
 
 /** Only a hanging file takes this long: the longest file takes seconds, and a busy machine is not an error. */
@@ -45,6 +46,7 @@ async function main(root: string, parameters: readonly string[]): Promise<number
   // Every file is a process that often starts more processes; each would compile the same sources again.
   process.env.NODE_COMPILE_CACHE ??= join(root, "node_modules/.cache/compiled");
   delete process.env.COLUMNS; // tests expect tables as wide as their texts
+  using _temporary = makeTemporaryFolder(process.env);
   const built = await buildPackages(root);
   const results = await runFiles(root, jobsFor(root, files));
   console.log(`\noptional programs:\n${optionalLines(root, results).join("\n")}`);

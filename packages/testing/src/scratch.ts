@@ -24,10 +24,12 @@ export type Scratch = Disposable & {
 
 export const scratch = (): Scratch => makeScratch(tmpdir());
 
-/** In memory if there is enough room and TMPDIR is not set. On a disk, creating and removing thousands of small
+/** In memory if there is enough room and the user did not set TMPDIR. On a disk, creating and removing thousands of small
  *  repositories takes as long as git's work in them. Not for tests of the guard, which reads nothing below /dev. */
-export const scratchInMemory = (): Scratch =>
-  makeScratch(process.env.TMPDIR === undefined && hasRoom() ? MEMORY : tmpdir());
+export const scratchInMemory = (): Scratch => makeScratch(isTmpdirOurs() && hasRoom() ? MEMORY : tmpdir());
+
+/** True unless the user set TMPDIR: `npm test` sets it to a folder of its own. */
+const isTmpdirOurs = (): boolean => process.env.TMPDIR === process.env.PREFORK_TEST_TMPDIR;
 
 const MEMORY = "/dev/shm";
 const ROOM_BYTES = 1_000_000_000;
@@ -44,8 +46,12 @@ const hasRoom = (): boolean => {
   }
 };
 
+/** Sessions name their folder in the prompt, and tests count its tokens, so a path is equally long in both cases:
+ *  `/tmp/prefork-test-123456` and, in the folder of `npm test`, `/tmp/run-123456/t-123456`. */
+const nameIn = (folder: string): string => (folder === process.env.PREFORK_TEST_TMPDIR ? "t-" : "prefork-test-");
+
 const makeScratch = (folder: string): Scratch => {
-  const path = realpathSync(mkdtempSync(join(folder, "prefork-test-")));
+  const path = realpathSync(mkdtempSync(join(folder, nameIn(folder))));
   const at = (...names: readonly string[]): string => join(path, ...names);
   return {
     path,
