@@ -10,7 +10,21 @@ const HANDED_OVER = "PREFORK_KEYS_FD";
 const MAX_BYTES = 32_768;
 
 /** These commands run no code that somebody else wrote, so nothing there could read our environment. */
-const STARTS_NOTHING = ["help", "--help", "-h", "cost", "sessions", "explain", "ps", "demo", "xray", "sim", "trust"];
+const STARTS_NOTHING = [
+  "help",
+  "--help",
+  "-h",
+  "cost",
+  "sessions",
+  "explain",
+  "ps",
+  "demo",
+  "xray",
+  "sim",
+  "trust",
+  "completion",
+  "__complete",
+];
 
 /** Every variable that looks like a key: all of them are restored after the restart. */
 const keyNames = (env) => Object.keys(env).filter((name) => /^[A-Za-z_]\w*_(?:KEY|TOKEN|SECRET)$/.test(name));

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { addAbortSignal } from "node:stream";
 import { type Command, CommanderError } from "commander";
-import { addCommands, isCommand, isMore, loadTerminal, TERMINAL } from "./commands/index.ts";
+import { addCommands, COMPLETE, isCommand, isMore, loadComplete, loadTerminal, TERMINAL } from "./commands/index.ts";
 import { type Io, newCommand, UsageError } from "./io.ts";
 import { linesOf } from "./lines.ts";
 import { visible } from "./visible.ts";
@@ -73,6 +73,11 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
   };
   const io: Io = { ...given, exitWith };
   try {
+    if (argv[0] === COMPLETE) {
+      const printCandidates = await loadComplete();
+      await printCandidates(argv.slice(1), io);
+      return 0;
+    }
     const words = wordsOf(argv, io);
     const commands = await program(io, words);
     if (words.length === 0) {

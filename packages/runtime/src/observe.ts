@@ -35,6 +35,7 @@ export {
   type ObservedFamily,
   type RequestRow,
   readFamily,
+  recentTasks,
   resolveSession,
   sessionTree,
   showTask,

@@ -58,6 +58,7 @@ const COMMANDS: ReadonlyMap<string, Shown> = new Map<string, Shown>([
   ["trust", { group: SET_UP, load: async () => (await import("./trust.ts")).trustCommand }],
   ["config", { group: SET_UP, load: async () => (await import("./config.ts")).configCommand }],
   ["doctor", { group: SET_UP, load: async () => (await import("./doctor.ts")).doctorCommand }],
+  ["completion", { group: SET_UP, load: async () => (await import("./completion.ts")).completionCommand(loadAll) }],
 ]);
 
 /** Listed by `prefork help more`: demonstrations, checks of the guard, and short names. */
@@ -81,6 +82,22 @@ export const TERMINAL = "terminal";
 
 export const loadTerminal = async (): Promise<typeof import("./terminal.ts").terminalCommand> =>
   (await import("./terminal.ts")).terminalCommand;
+
+/** The name of what completion scripts call. It is not a command: it must start fast, and no help lists it. */
+export const COMPLETE = "__complete";
+
+export const loadComplete = async (): Promise<typeof import("./complete.ts").printCandidates> =>
+  (await import("./complete.ts")).printCandidates;
+
+/** Every command, for completion scripts. */
+const loadAll = async (io: Io): Promise<{ readonly program: Command; readonly own: readonly Command[] }> => {
+  const program = newCommand("prefork", io).version("", "-v, --version", "print the version");
+  await addCommands(program, [], io);
+  program.addCommand(newCommand("help", io).description("show help for prefork or for one command"));
+  const terminal = await loadTerminal();
+  const print = program.commands.filter((command) => command.name() === "print");
+  return { program, own: [terminal(async () => 0)(io), ...print] };
+};
 
 /** Adds only the command that the words name; if they name none, adds all, for help and suggestions. */
 export const addCommands = async (program: Command, words: readonly string[], io: Io): Promise<Command> => {

@@ -14,6 +14,6 @@ export { ledgerOf, type RequestRow } from "./ledger.ts";
 export { type MissReason, missReasonLabel } from "./miss-reason.ts";
 export { explainFamily, type ObservedFamily, readFamily, resolveSession } from "./read-family.ts";
 export type { SentRequest } from "./requests.ts";
-export { listTasks, showTask, type TaskDetail, type TaskRow, type TasksOptions } from "./task-rows.ts";
+export { listTasks, recentTasks, showTask, type TaskDetail, type TaskRow, type TasksOptions } from "./task-rows.ts";
 export type { AgentJournal } from "./timeline.ts";
 export { type RewindPoint, readTree, type SessionTree, sessionTree } from "./tree.ts";

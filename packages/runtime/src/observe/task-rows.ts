@@ -16,6 +16,7 @@ import {
 import {
   JournalError,
   type ListedSession,
+  listSessionPreviews,
   listSessions,
   readJournal,
   requireAllReadable,
@@ -74,6 +75,17 @@ export const listTasks = async (store: SessionStore, options: TasksOptions = {})
       rows.push(await rowOf(store, task, { listed, problems }));
   }
   return rows;
+};
+
+/** The tasks of the sessions that were used last in this folder, the latest first: enough to name one, and quick. */
+export const recentTasks = async (
+  store: SessionStore,
+  { cwd, sessions = 5 }: { readonly cwd: string; readonly sessions?: number },
+): Promise<readonly Task[]> => {
+  const previews = await listSessionPreviews(store.state, { cwd });
+  const latest = previews.filter((one) => one.kind === "session").slice(0, sessions);
+  const found = await Promise.all(latest.map((listed) => tasksOf(store, listed)));
+  return found.flatMap(({ tasks }) => tasks.toSorted((a, b) => b.startedAt - a.startedAt));
 };
 
 /** One task and everything its journal says about it. */
