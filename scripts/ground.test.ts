@@ -365,6 +365,7 @@ test("a file shares its process only as long as it mentions nothing that belongs
     'import { after, test } from "node:test";',
     'import { mock } from "node:test";',
     "process.cpuUsage();",
+    'import { spawn } from "node:child_process";',
   ];
   const together = [
     "const { HOME } = process.env;",
@@ -372,7 +373,6 @@ test("a file shares its process only as long as it mentions nothing that belongs
     "spawn(process.execPath, [...process.execArgv], { env: { ...process.env } });",
     'import { test } from "node:test";\nconst after = 1;',
     'new URL("writer-process.ts", import.meta.url);',
-    'import { spawn } from "node:child_process";',
     "// starts a process of its own",
   ];
   assert.deepEqual(

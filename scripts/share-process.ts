@@ -1,5 +1,5 @@
-/** Which test files run together in one process? Those that leave the process as it is: starting a process, loading the
- *  same modules and compiling their functions takes longer than most of them run.
+/** Which test files run together in one process? Small ones that leave the process as it is: starting a process and
+ *  loading the same modules takes longer than most of them run.
  *  Invariant: a file shares only as long as neither it nor a module of the tests that it imports mentions what belongs
  *  to the whole process, such as the working folder, the environment, signals, or hooks around every test. A file that
  *  begins to do so runs alone from then on.
@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 import type { Metafile } from "esbuild";
 
 /** Small enough that even the longest groups can be spread over the cores. */
-const MAX_FILES = 12;
+const MAX_FILES = 8;
 
 /** Properties of `process` that no file changes. */
 const CONSTANTS = ["arch", "argv", "env", "execArgv", "execPath", "getuid", "pid", "platform", "version", "versions"];
@@ -22,6 +22,7 @@ const TOUCHES_PROCESS = [
   /\bprocess\.env(?:\.\w+|\[[^\]]*\])?\s*(?:=(?!=)|\?\?=|\|\|=)/,
   /\bdelete\s+process\b|\b(?:assign|defineProperty)\(\s*process\b/,
   /\bglobalThis\b|\bsyncBuiltinESMExports\b/,
+  /"node:child_process"/, // a larger process takes longer to start each program
   /"node:(?:async_hooks|cluster|inspector|process|v8|worker_threads)/,
   /import \{[^}]*\b(?:after|afterEach|before|beforeEach|mock|run)\b[^}]*\} from "node:test"/,
 ];
