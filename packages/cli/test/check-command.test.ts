@@ -141,7 +141,7 @@ const askedBy = (line: string): Asked => {
   return shown?.[1] === undefined ? { words } : { words, input: wordsOf(shown[1]) };
 };
 
-test("lines are answered in order, empty ones are passed over, and a folder may be named", uses("bwrap"), async () => {
+test("lines are answered in order, empty lines are skipped, and a line may name a folder", uses("bwrap"), async () => {
   const input = ['{"cmd": "pwd", "cwd": "/usr"}', "", '{"cmd": "rm x"}', '{"cmd": "pwd", "cwd": "/"}'];
   const answers = (await run({ words: ["--run"], input })).map((line) => JSON.parse(line) as Record<string, unknown>);
   assert.deepEqual(
@@ -217,7 +217,7 @@ prefork: the key "cmd " is ignored; only "cmd" and "cwd" are used
   );
 });
 
-test("what the runner does not start is named beside the exit code", uses("bwrap"), async () => {
+test("a command that the runner does not start is named next to the exit code", uses("bwrap"), async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-check-command-"));
   execFileSync("mkfifo", [join(folder.path, "pipe")]);
   const [line = ""] = await run({ words: ["--run", "--cwd", folder.path, "cat pipe"] });

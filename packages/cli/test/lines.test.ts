@@ -21,7 +21,7 @@ const linesIn = async (given: string | Uint8Array, ...cuts: readonly number[]): 
   return lines;
 };
 
-test("only a line feed ends a line; a carriage return before it and a first byte order mark are left out", async () => {
+test("only a line feed ends a line; a carriage return before it and a leading byte order mark are dropped", async () => {
   assert.deepEqual(await linesIn("\ufeffa\r\n\r\nb\u2028c\u0085d\re\n\ufefff"), [
     "a",
     "",
@@ -44,7 +44,7 @@ test("however the bytes arrive, the lines are the same", async () => {
   );
 });
 
-test("bytes that are no text end with the number of their line", async () => {
+test("bytes that are not text end the input with an error that names their line", async () => {
   await assert.rejects(
     linesIn(Uint8Array.of(0x61, 0x0a, 0x61, 0xff, 0x0a)),
     (error: unknown) => error instanceof UsageError && error.message === "line 2: not valid UTF-8",

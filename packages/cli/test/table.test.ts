@@ -65,7 +65,7 @@ cost    $0.0001
   );
 });
 
-test("on a narrow terminal the column that matters least is left out first, and texts stay whole", () => {
+test("on a narrow terminal the least important column is dropped first, and texts stay whole", () => {
   const columns = [
     { title: "agent" },
     { title: "at", dispensable: 1 },

@@ -61,7 +61,7 @@ test("a stream that is open at a reset ends properly and leaves no trace in what
   assert.equal(fresh.read, 0);
 });
 
-test("what is wrong with a control request is said in one line", async () => {
+test("an invalid control request is refused in one line that says what is wrong", async () => {
   await using sim = await startSimulator();
   assert.equal(await control(sim, "clock", { advanceMs: "soon" }), "400 clock.advanceMs: expected milliseconds from 0");
   assert.equal(await control(sim, "clock", {}), '400 clock: expected {"advanceMs": n} or {"setMs": n}');

@@ -83,7 +83,7 @@ test("another model finds nothing, not even of the system prompt", async () => {
   );
 });
 
-test("tools stand behind the system prompt: other tools lose all but that", async () => {
+test("tools come after the system prompt, so changed tools lose everything but the system prompt", async () => {
   await using sim = await started("deepseek");
   const tool = (name: string): Body => ({ type: "function", function: { name, parameters: { type: "object" } } });
   const of = (name: string, seed: number) => ask([system(1_280), user(300, seed)], { tools: [tool(name)] });

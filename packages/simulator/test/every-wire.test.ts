@@ -147,7 +147,7 @@ for (const { wire, provider, ask, textIn } of spoken) {
     assert.equal(other.ledger()[0]?.outcome, "aborted");
   });
 
-  test(`${wire}: without a key, with a body that is no JSON, or to a path of another wire, the provider refuses in its own form`, async () => {
+  test(`${wire}: without a key, with a body that is not JSON, or on a path of another wire, the provider refuses in its own error format`, async () => {
     await using sim = await started(provider);
     const { path, body } = ask("question", false);
     const post = (to: string, text: string, key?: string) =>

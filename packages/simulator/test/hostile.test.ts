@@ -15,7 +15,7 @@ const withBlock = (block: string): string =>
   `{"model":"${model}","max_tokens":9,"messages":[{"role":"user","content":[${block}]}]}`;
 
 for (const name of inherited)
-  test(`${name} is no name that any table knows`, async () => {
+  test(`${name} is not a key of any table`, async () => {
     await using sim = await startSimulator();
     const refused = async (body: string): Promise<string> => {
       const line = await refusal(sim, body);
@@ -125,7 +125,7 @@ const send = (sim: Simulator, { path, headers = {}, body }: Sent): Promise<{ sta
     sent.end(body);
   });
 
-test("a path that is no address is not found", async () => {
+test("a path that is not a valid URL is not found", async () => {
   await using sim = await startSimulator();
   for (const path of ["//[", "//evil.example/v1/messages", "*", "/v1/messages/"])
     assert.deepEqual(await send(sim, { path, body: "{}" }), { status: 404, type: "not_found_error" });

@@ -82,7 +82,7 @@ test("DashScope: of six markers the last four take effect, each twenty blocks ba
   assert.equal((await rowOf(sim, qwen([plain, blocks(19)]))).missCause, "look-back exceeded");
 });
 
-test("DashScope: usage holds reads and writes inside the prompt, and passes over fields it does not know", async () => {
+test("DashScope: usage counts reads and writes inside the prompt, and unknown fields are ignored", async () => {
   await using sim = await started("dashscope");
   await rowOf(sim, qwen([system(500), marked(2_000)], { nobody_knows: 1 }));
   const response = await send(

@@ -12,7 +12,7 @@ test("one entry a breakpoint: both markers of a request can be read later", asyn
   assert.deepEqual(parts(await row(sim, users(textBlock(2_000, 1), textBlock(500, 2, marked)))), [2_500, 0, 0, 0]);
 });
 
-test("more than four markers are refused, wherever they stand", async () => {
+test("more than four markers are refused, wherever they are", async () => {
   await using sim = await startSimulator();
   const five = users(...[1, 2, 3, 4, 5].map((seed) => textBlock(10, seed, marked)));
   const message = "400 invalid_request_error: A maximum of 4 blocks with cache_control may be provided. Found 5.";

@@ -84,7 +84,7 @@ test("explicit mode without a breakpoint uses no cache, and does not find what e
   assert.deepEqual(figures(there), { read: 2_000, written: 0, plain: 0 }, "one at the same boundary does");
 });
 
-test("of six breakpoints the latest four are written in explicit mode, and the latest three beside the implicit one", async () => {
+test("of six breakpoints the latest four are written in explicit mode, and the latest three plus the implicit one otherwise", async () => {
   const marks = (count: number): readonly Body[] => [
     message("user", ...Array.from({ length: count }, (_, index) => part(1_024, index, breakpoint))),
   ];

@@ -67,7 +67,7 @@ test("diagnostics name what changed against an earlier response, and how many to
   });
 });
 
-test("a response of another workspace is no baseline", async () => {
+test("a response of another workspace cannot be a baseline", async () => {
   await using sim = await startSimulator();
   const { id } = (await (await post(sim, base)).json()) as { id: string };
   const body = { ...base, diagnostics: { previous_message_id: id } };

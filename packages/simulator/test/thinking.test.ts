@@ -72,7 +72,7 @@ test("thinking the simulator made must come back unchanged", async () => {
   );
 });
 
-test("thinking of the current tool-use turn must come back with its calls; of earlier turns it may be left out", async () => {
+test("thinking of the current tool-use turn must be sent back with its calls; thinking of earlier turns may be omitted", async () => {
   await using sim = await startSimulator({ script: () => think("step by step", callTools([{ name: "R" }])) });
   const opening = { role: "user", content: "go" };
   const { content } = (await (await post(sim, request({ messages: [opening] }))).json()) as Reply;

@@ -41,7 +41,7 @@ const strange = fc.oneof(
 );
 
 for (const { wire, provider, ask } of spoken)
-  test(`${wire}: whatever stands in a body, it is answered or refused in one line, and never breaks the provider`, async () => {
+  test(`${wire}: any body is answered or refused in one line, and never breaks the provider`, async () => {
     await using sim = await started(provider);
     const { path, body } = ask("words", false);
     const places = placesIn(body);

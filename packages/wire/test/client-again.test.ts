@@ -18,12 +18,12 @@ import {
   refuses,
   request,
   startServer,
-  steppingEdge,
+  steppingTiming,
   streams,
 } from "./local-server.ts";
 
 const send = ({ url }: LocalServer, hearing: SendOptions): Promise<ModelResponse> =>
-  createClient({ baseUrl: url, timing: steppingEdge() }).send(request(), undefined, hearing);
+  createClient({ baseUrl: url, timing: steppingTiming() }).send(request(), undefined, hearing);
 
 test("if an answer had begun, the caller is asked before the request is retried; otherwise not", async () => {
   const begunThenFails: Handler = async (call) => {

@@ -26,12 +26,12 @@ import {
   request,
   silent,
   startServer,
-  steppingEdge,
+  steppingTiming,
   streams,
 } from "./local-server.ts";
 
 const client = (url: string, options: Partial<ClientOptions> = {}) =>
-  createClient({ baseUrl: url, timing: steppingEdge(), ...options });
+  createClient({ baseUrl: url, timing: steppingTiming(), ...options });
 
 const failing = async (sent: Promise<unknown>, reason: ModelErrorReason): Promise<ModelError> => {
   const caught = await sent.then(
@@ -454,15 +454,15 @@ test("a key that a provider repeats in its error does not reach our error", asyn
 
 test("an empty retry-after-ms does not override retry-after", async () => {
   const waits: number[] = [];
-  const edge = steppingEdge();
+  const timing = steppingTiming();
   await using server = await startServer(({ response }) => {
     response.writeHead(429, { "retry-after": "2", "retry-after-ms": "" });
     response.end("{}");
   }, answers);
-  const wait: typeof edge.wait = (ms, signal) => {
+  const wait: typeof timing.wait = (ms, signal) => {
     waits.push(ms);
-    return edge.wait(ms, signal);
+    return timing.wait(ms, signal);
   };
-  await client(server.url, { timing: { ...edge, wait } }).send(request());
+  await client(server.url, { timing: { ...timing, wait } }).send(request());
   assert.ok((waits[0] ?? 0) >= 2_000, `waited ${waits}`);
 });

@@ -31,7 +31,7 @@ import { creationBody } from "../src/protocols/index.ts";
 import { anyCharacter } from "./any-character.ts";
 import { wholeBody } from "./conformance/gemini-answers.ts";
 import { geminiConformance } from "./conformance/gemini-conformance.ts";
-import { type Call, type Handler, startServer, steppingEdge } from "./local-server.ts";
+import { type Call, type Handler, startServer, steppingTiming } from "./local-server.ts";
 
 const head: Head = {
   model: "gemini-3.8-flash",
@@ -130,7 +130,7 @@ test("a child's later turns name the same entry, and send everything since", () 
   assert.deepEqual(contents, (bodyOf(later).contents as readonly Json[]).slice(3));
 });
 
-test("entry and request together say what the request would have said alone, whatever the content", () => {
+test("entry and request together contain what the request alone would have contained, whatever the content", () => {
   const anyWords = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(
@@ -264,7 +264,7 @@ test("an entry is not created twice: creation is retried after a refusal, but no
   const retried: string[] = [];
   const caches = createCachedContents({
     baseUrl: server.url,
-    timing: steppingEdge(),
+    timing: steppingTiming(),
     onRetry: ({ reason }) => retried.push(reason.kind),
   });
   assert.equal((await caches.create(plan, one.prefix)).name, "cachedContents/x1");

@@ -14,7 +14,7 @@ import {
 } from "../src/index.ts";
 import { answers, chunk, ended, frame } from "./conformance/gemini-answers.ts";
 import { type AnswerFixture, asStream } from "./conformance/protocol-suite.ts";
-import { type Handler, startServer, steppingEdge } from "./local-server.ts";
+import { type Handler, startServer, steppingTiming } from "./local-server.ts";
 
 const model = "gemini-3.8-flash";
 
@@ -76,10 +76,10 @@ test("gemini: a rate limit is waited for as long as its details ask, and the sam
   const { text } = answers;
   assert.ok(isFixture(text));
   await using server = await startServer(limited, inPieces(asStream(text.frames), 500));
-  const edge = steppingEdge();
-  const client = createClient({ baseUrl: server.url, timing: edge });
+  const timing = steppingTiming();
+  const client = createClient({ baseUrl: server.url, timing });
   assert.deepEqual(await client.send(requestOf(true)), text.response);
-  assert.deepEqual(edge.waits, [34_500]);
+  assert.deepEqual(timing.waits, [34_500]);
   assert.deepEqual(server.calls[0]?.body, server.calls[1]?.body);
   client.close();
 });
@@ -103,7 +103,7 @@ test("gemini: a stream that ends without a stop reason is not an answer, and is 
     inPieces(cut, 99),
     broken,
   );
-  const client = createClient({ baseUrl: server.url, timing: steppingEdge() });
+  const client = createClient({ baseUrl: server.url, timing: steppingTiming() });
   assert.deepEqual(await client.send(requestOf(true)), text.response);
   await assert.rejects(client.send(requestOf(true)), (error: ModelError) => {
     assert.deepEqual([error.reason.kind, error.afterContent, error.retryable], ["connection", true, false]);

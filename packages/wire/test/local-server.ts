@@ -9,7 +9,7 @@ import {
   FrozenPrefix,
   type Prepared,
   prepare,
-  type RetryEdge,
+  type RetryTiming,
   userText,
 } from "../src/index.ts";
 import { asStream } from "./conformance/protocol-suite.ts";
@@ -146,10 +146,10 @@ export const request = (words = "Hi", closing: Partial<Closing> = {}): Prepared 
   return prepare({ protocol: anthropic, prefix, markers: [], closing: { maxTokens: 64, stream: true, ...closing } });
 };
 
-export type SteppingEdge = RetryEdge & { readonly waits: readonly number[] };
+export type SteppingTiming = RetryTiming & { readonly waits: readonly number[] };
 
 /** Time that jumps over every wait, and keeps them. */
-export const steppingEdge = (chance = 0): SteppingEdge => {
+export const steppingTiming = (chance = 0): SteppingTiming => {
   const waits: number[] = [];
   let now = 0;
   return {
@@ -163,7 +163,7 @@ export const steppingEdge = (chance = 0): SteppingEdge => {
   };
 };
 
-export type ManualEdge = RetryEdge & {
+export type ManualTiming = RetryTiming & {
   readonly waiting: () => number;
   /** Resolves once so many wait. */
   readonly waited: (count: number) => Promise<void>;
@@ -173,7 +173,7 @@ export type ManualEdge = RetryEdge & {
 type Sleeper = { readonly at: number; readonly wake: () => void };
 
 /** Time that stands still until a test moves it. */
-export const manualEdge = (chance: () => number = () => 0): ManualEdge => {
+export const manualTiming = (chance: () => number = () => 0): ManualTiming => {
   let sleepers: readonly Sleeper[] = [];
   let watchers: readonly { readonly count: number; readonly go: () => void }[] = [];
   let now = 0;

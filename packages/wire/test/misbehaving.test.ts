@@ -29,7 +29,7 @@ import {
   text,
   userText,
 } from "@prefork/wire";
-import { type Handler, request as localRequest, startServer, steppingEdge } from "./local-server.ts";
+import { type Handler, request as localRequest, startServer, steppingTiming } from "./local-server.ts";
 
 type Subject = {
   readonly name: string;
@@ -63,15 +63,15 @@ type Ground = AsyncDisposable & {
 
 const ground = async (subject: Subject, script: SimScript = () => HELLO): Promise<Ground> => {
   const sim = await startSimulator({ provider: subject.provider, script });
-  const edge = { ...steppingEdge(), date: () => Date.UTC(2026, 10, 15, 9, 30) };
+  const timing = { ...steppingTiming(), date: () => Date.UTC(2026, 10, 15, 9, 30) };
   const client = createClient({
     baseUrl: `${sim.url}${subject.base}`,
     credential: { kind: "api-key", value: "key-of-nobody" },
-    timing: edge,
+    timing,
   });
   return {
     sim,
-    waits: edge.waits,
+    waits: timing.waits,
     send: (prepared = requestOf(subject)) => client.send(prepared),
     [Symbol.asyncDispose]: async () => {
       client.close();
@@ -255,7 +255,7 @@ const stopped = `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usa
 test("a call that was not closed keeps its name and has an input that cannot run", async () => {
   for (const json of [`{"path":"a"}`, `{"path":"a`, ""]) {
     await using server = await startServer(sends(sse(started, callStart, callGrowth(json), stopped)));
-    const client = createClient({ baseUrl: server.url, timing: steppingEdge() });
+    const client = createClient({ baseUrl: server.url, timing: steppingTiming() });
     const { message } = await client.send(localRequest());
     const [call] = message.content;
     assert.ok(call?.type === "tool_use" && call.name === "Read");
@@ -269,7 +269,7 @@ test("events with the wrong label, and a last event without its blank line, are 
   for (const body of [whole, whole.trimEnd()])
     for (const type of ["text/plain", "application/json", "text/event-stream"]) {
       await using server = await startServer(sends(body, type));
-      const client = createClient({ baseUrl: server.url, timing: steppingEdge() });
+      const client = createClient({ baseUrl: server.url, timing: steppingTiming() });
       assert.equal((await client.send(localRequest())).stop, "end");
       client.close();
     }
@@ -277,7 +277,7 @@ test("events with the wrong label, and a last event without its blank line, are 
 
 test("a page labelled as a stream is quoted and not retried", async () => {
   await using server = await startServer(sends("<html><body>Sign in</body></html>"));
-  const client = createClient({ baseUrl: server.url, timing: steppingEdge() });
+  const client = createClient({ baseUrl: server.url, timing: steppingTiming() });
   const { message } = await failing(client.send(localRequest()));
   assert.match(message, /web page .* it begins with "<html><body>Sign in<\/body><\/html>"$/);
   assert.equal(server.calls.length, 1);
@@ -310,7 +310,7 @@ test("a retry reports how long it will wait", async () => {
   const waits: number[] = [];
   const client = createClient({
     baseUrl: server.url,
-    timing: steppingEdge(),
+    timing: steppingTiming(),
     onRetry: (_error, _attempt, waitMs) => void waits.push(waitMs),
   });
   await client.send(localRequest());

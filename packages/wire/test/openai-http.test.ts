@@ -17,7 +17,7 @@ import {
 import { chatWords } from "./conformance/chat-fixtures.ts";
 import { type AnswerFixture, asStream } from "./conformance/protocol-suite.ts";
 import { answers, started } from "./conformance/responses-answers.ts";
-import { type Handler, startServer, steppingEdge } from "./local-server.ts";
+import { type Handler, startServer, steppingTiming } from "./local-server.ts";
 
 const model = "gpt-6-sol";
 const { opening, chunk, ending, frame } = chatWords(model);
@@ -67,7 +67,7 @@ test("openai-responses: an error event before any content is retried, with the s
   const retried: ModelError[] = [];
   const client = createClient({
     baseUrl: `${server.url}/v1`,
-    timing: steppingEdge(),
+    timing: steppingTiming(),
     onRetry: (error) => retried.push(error),
   });
   assert.deepEqual(await client.send(requestOf(openaiResponses, true)), text.response);
@@ -86,7 +86,7 @@ test("openai-chat: a stream ends with its last line, and one that is cut off aft
     inPieces(asStream([opening, said]), 77),
     inPieces(asStream([opening, said, frame(`{"error":{"code":502,"message":"upstream died"}}`)]), 77),
   );
-  const client = createClient({ baseUrl: `${server.url}/v1/`, timing: steppingEdge() });
+  const client = createClient({ baseUrl: `${server.url}/v1/`, timing: steppingTiming() });
   const { message, stop } = await client.send(requestOf(openaiChat, true));
   assert.deepEqual(
     { message, stop },

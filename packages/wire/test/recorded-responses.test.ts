@@ -273,7 +273,7 @@ test("custom tool calls are answered with their own kind of result", () => {
   );
 });
 
-test("reasoning with nothing after it is left out of the recording and of the answer, with a note", () => {
+test("reasoning with nothing after it is dropped from the recording and from the answer, with a note", () => {
   const held = fork(body("", `[{"role":"user","content":"x"},${reasoning}]`), { inFlight: "trim" });
   assert.deepEqual(inputOf(textOf(held.members[0])), [{ role: "user", content: "x" }, directive("one")]);
   assert.deepEqual(held.notes, ["left out: reasoning at the end of input, from input[1] on, as nothing follows it"]);
@@ -283,7 +283,7 @@ test("reasoning with nothing after it is left out of the recording and of the an
   assert.throws(() => fork(body("", `[${reasoning}]`)), /`input` has nothing but reasoning$/);
 });
 
-test("reasoning that was not stored is left out of the answer, and a call that was cut off has no input", () => {
+test("reasoning that was not stored is dropped from the answer, and a call that was cut off has no input", () => {
   const bare = `{"id":"rs_1","type":"reasoning","summary":[]}`;
   const broken = call("call_a").replace(`{\\"n\\": 1.50}`, `{\\"n\\": 1.`);
   const { members, notes } = fork(body(`"store":false,`), { answer: response(bare, broken) });

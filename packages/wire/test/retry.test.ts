@@ -8,12 +8,12 @@ import {
   done,
   frames,
   type Handler,
-  manualEdge,
+  manualTiming,
   refuses,
   request,
   resets,
   startServer,
-  steppingEdge,
+  steppingTiming,
 } from "./local-server.ts";
 
 /** Sends once through the given failures, and says what was waited for and told. */
@@ -22,18 +22,18 @@ const sentThrough = async (failures: readonly Handler[], options: Partial<Client
   const waits: (readonly number[])[] = [];
   for (const stream of [true, false]) {
     await using server = await startServer(...failures, answers);
-    const edge = steppingEdge();
+    const timing = steppingTiming();
     const prepared = request("the same bytes, é", { stream });
     const { send } = createClient({
       baseUrl: server.url,
-      timing: edge,
+      timing,
       onRetry: (error, attempt) => told.push(`${attempt}: ${error.message}`),
       ...options,
     });
     assert.deepEqual(await send(prepared), done);
     assert.equal(server.calls.length, failures.length + 1);
     for (const { body } of server.calls) assert.equal(Buffer.compare(body, bytesOf(prepared)), 0);
-    waits.push(edge.waits);
+    waits.push(timing.waits);
   }
   assert.deepEqual(waits[0], waits[1], "a stream and a whole answer wait alike");
   return { waits: waits[0], told: told.slice(0, failures.length) };
@@ -95,7 +95,7 @@ test("a stream that breaks before its first content is retried, and starts over"
   const told: string[] = [];
   const { stream } = createClient({
     baseUrl: server.url,
-    timing: steppingEdge(),
+    timing: steppingTiming(),
     onRetry: ({ reason }) => told.push(reason.kind),
   });
   const events: ModelEvent["type"][] = [];
@@ -125,34 +125,34 @@ test("a truncated whole answer is retried", async () => {
 
 test("after the last attempt the error is thrown unchanged", async () => {
   await using server = await startServer(refuses(500));
-  const edge = steppingEdge(1);
-  const { send } = createClient({ baseUrl: server.url, timing: edge, retry: { capMs: 1_000 } });
+  const timing = steppingTiming(1);
+  const { send } = createClient({ baseUrl: server.url, timing, retry: { capMs: 1_000 } });
   await assert.rejects(send(request()), { name: "ModelError", message: "some_error: told 500", afterContent: false });
   assert.equal(server.calls.length, defaultRetry.attempts);
   // Full jitter on top: each wait is a quarter longer than the time the door is shut.
-  assert.deepEqual(edge.waits, [625, 1_250, 1_250, 1_250, 1_250]);
+  assert.deepEqual(timing.waits, [625, 1_250, 1_250, 1_250, 1_250]);
 });
 
 test("what the provider calls final is not retried", async () => {
   await using server = await startServer(refuses(529, { "x-should-retry": "false" }));
-  const edge = steppingEdge();
-  const { send } = createClient({ baseUrl: server.url, timing: edge });
+  const timing = steppingTiming();
+  const { send } = createClient({ baseUrl: server.url, timing });
   await assert.rejects(send(request()), { reason: { kind: "overloaded", status: 529 }, retryable: false });
-  assert.deepEqual([server.calls.length, edge.waits], [1, []]);
+  assert.deepEqual([server.calls.length, timing.waits], [1, []]);
 });
 
 test("abort during the back-off ends the wait and sends nothing more", async () => {
   await using server = await startServer(refuses(429, { "retry-after": "300" }));
   const { promise: waiting, resolve: waits } = Promise.withResolvers<void>();
   const abort = new AbortController();
-  const edge = {
+  const timing = {
     ...systemTiming,
     wait: (ms: number, signal: AbortSignal | undefined) => {
       waits();
       return systemTiming.wait(ms, signal);
     },
   };
-  const sent = createClient({ baseUrl: server.url, timing: edge }).send(request(), abort.signal);
+  const sent = createClient({ baseUrl: server.url, timing }).send(request(), abort.signal);
   await waiting;
   abort.abort();
   await assert.rejects(sent, { name: "ModelError", reason: { kind: "aborted" } });
@@ -180,26 +180,26 @@ test("fifty requests on one key wait behind one back-off", async () => {
     answers,
   );
   const chances = Array.from({ length: 50 }, (_, index) => index / 50);
-  const edge = manualEdge(() => chances.shift() ?? 0);
-  const { send } = createClient({ baseUrl: server.url, timing: edge });
+  const timing = manualTiming(() => chances.shift() ?? 0);
+  const { send } = createClient({ baseUrl: server.url, timing });
   const early = Array.from({ length: first }, (_, index) => send(request(`early ${index}`)));
-  await edge.waited(first);
+  await timing.waited(first);
   const late = Array.from({ length: 50 - first }, (_, index) => send(request(`late ${index}`)));
-  await edge.waited(50);
-  edge.advance(999);
+  await timing.waited(50);
+  timing.advance(999);
   await turns();
   assert.equal(server.calls.length, first, "nobody knocks before the time is up");
-  assert.equal(edge.waiting(), 50);
-  edge.advance(1);
+  assert.equal(timing.waiting(), 50);
+  timing.advance(1);
   await turns();
   assert.ok(server.calls.length < 50, "they do not all go in the same instant");
-  edge.advance(250);
+  timing.advance(250);
   assert.deepEqual(
     await Promise.all([...early, ...late]),
     Array.from({ length: 50 }, () => done),
   );
   assert.equal(server.calls.length, 50 + first, "each is sent once more at most");
-  assert.equal(edge.waiting(), 0);
+  assert.equal(timing.waiting(), 0);
 });
 
 test("a burst of refusals counts once", async () => {
@@ -215,15 +215,15 @@ test("a burst of refusals counts once", async () => {
     ),
     answers,
   );
-  const edge = manualEdge();
-  const { send } = createClient({ baseUrl: server.url, timing: edge });
+  const timing = manualTiming();
+  const { send } = createClient({ baseUrl: server.url, timing });
   const sent = Array.from({ length: 50 }, () => send(request()));
-  await edge.waited(50);
+  await timing.waited(50);
   assert.equal(server.calls.length, 50);
-  edge.advance(374);
+  timing.advance(374);
   await turns();
   assert.equal(server.calls.length, 50);
-  edge.advance(1);
+  timing.advance(1);
   await Promise.all(sent);
   assert.equal(server.calls.length, 100);
 });
@@ -236,54 +236,54 @@ const limited = (retryAfterMs?: number): ModelError =>
   });
 
 test("waits grow up to the cap while failures continue, and start over after a success", async () => {
-  const edge = steppingEdge();
-  const door = new Backoff({ ...defaultRetry, attempts: 9, capMs: 3_000 }, edge);
+  const timing = steppingTiming();
+  const door = new Backoff({ ...defaultRetry, attempts: 9, capMs: 3_000 }, timing);
   for (let attempt = 1; attempt <= 5; attempt += 1) {
     assert.equal(door.failed(limited(), attempt), true);
     await door.waitUntilOpen(undefined);
   }
-  assert.deepEqual(edge.waits, [375, 750, 1_500, 2_250, 2_250]);
+  assert.deepEqual(timing.waits, [375, 750, 1_500, 2_250, 2_250]);
   door.succeeded();
   assert.equal(door.failed(limited(), 6), true);
   await door.waitUntilOpen(undefined);
-  assert.equal(edge.waits.at(-1), 375);
+  assert.equal(timing.waits.at(-1), 375);
 });
 
 test("failures of requests that were already in flight do not lengthen the next wait", async () => {
-  const edge = steppingEdge();
-  const door = new Backoff(defaultRetry, edge);
+  const timing = steppingTiming();
+  const door = new Backoff(defaultRetry, timing);
   for (let request = 0; request < 50; request += 1) door.failed(limited(), 1);
   await door.waitUntilOpen(undefined);
   door.failed(limited(), 2);
   await door.waitUntilOpen(undefined);
-  assert.deepEqual(edge.waits, [375, 750]);
+  assert.deepEqual(timing.waits, [375, 750]);
 });
 
 test("a longer wait that is requested during a back-off also applies to those already waiting", async () => {
-  const edge = manualEdge();
-  const door = new Backoff(defaultRetry, edge);
+  const timing = manualTiming();
+  const door = new Backoff(defaultRetry, timing);
   const passed: string[] = [];
   door.failed(limited(1_000), 1);
   const first = door.waitUntilOpen(undefined).then(() => passed.push("first"));
   door.failed(limited(5_000), 1);
-  edge.advance(1_000);
+  timing.advance(1_000);
   await turns(2);
   assert.deepEqual(passed, []);
-  edge.advance(4_000);
+  timing.advance(4_000);
   await first;
   assert.deepEqual(passed, ["first"]);
 });
 
 test("a wait that the provider asked for applies to the others even if the request itself gives up", async () => {
-  const edge = steppingEdge();
-  const door = new Backoff({ ...defaultRetry, attempts: 1 }, edge);
+  const timing = steppingTiming();
+  const door = new Backoff({ ...defaultRetry, attempts: 1 }, timing);
   assert.equal(door.failed(limited(2_000), 1), false);
   await door.waitUntilOpen(undefined);
-  assert.deepEqual(edge.waits, [2_000]);
+  assert.deepEqual(timing.waits, [2_000]);
   assert.equal(door.failed(limited(), 1), false);
   assert.equal(door.failed(new ModelError("bad", { kind: "invalid-request", status: 400 }), 1), false);
   await door.waitUntilOpen(undefined);
-  assert.deepEqual(edge.waits, [2_000]);
+  assert.deepEqual(timing.waits, [2_000]);
 });
 
 test("a wait longer than any timer does not fire at once", async () => {

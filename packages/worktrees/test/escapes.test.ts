@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { Worktrees } from "../src/index.ts";
 import { commitUsual, type Files, filesIn, type Ground, openGround, photograph, photographFiles } from "./ground.ts";
 
-test("a task's name that would lead elsewhere, or that git cannot hold, is refused before anything is made", async () => {
+test("a task name that would lead elsewhere, or that git does not accept, is refused before anything is created", async () => {
   using ground = openGround();
   commitUsual(ground);
   const worktrees = await ground.open();

@@ -119,7 +119,7 @@ const states: readonly State[] = [
 
 for (const state of states) test(`nothing that a repository names is run: ${state.name}`, () => assertLife(state));
 
-test("a filter whose name is no text cannot be switched off, and so no work branches off", async () => {
+test("a filter whose name is not text cannot be switched off, so no worktree is created", async () => {
   using ground = openGround();
   const { git, put, touch, canary, path } = ground;
   writeFileSync(join(path, ".gitattributes"), Buffer.from("* filter=\xe9vil\n", "latin1"));

@@ -94,7 +94,7 @@ test("a copy with ignored files of its agent is kept, one with those that it was
   assert.equal(none.finished.isRemoved, true);
 });
 
-test("a task whose folder is gone cannot go on there, and its work stays", async () => {
+test("a task whose folder is gone cannot continue there, and its work is kept", async () => {
   using ground = openGround();
   commitUsual(ground);
   const { worktrees, created } = await worked(ground, makes);

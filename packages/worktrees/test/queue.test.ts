@@ -26,7 +26,7 @@ const writes =
 const shown = (outcomes: readonly MergeOutcome[]): readonly string[] =>
   outcomes.map(({ task, kind, files }) => `${task} ${kind} ${files.join()}`);
 
-test("a preview tells what would happen and changes nothing", async () => {
+test("a preview shows what would happen and changes nothing", async () => {
   using ground = openGround();
   commitUsual(ground);
   const worktrees = await ground.open();

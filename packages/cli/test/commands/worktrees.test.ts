@@ -10,7 +10,7 @@ import { parsedLines } from "../print/ground.ts";
 import { directiveIn } from "./family.ts";
 import { CHANGE, changed, copyIn, git, isolating, openWorktreeGround } from "./worktree-ground.ts";
 
-test("the list names each worktree with what it holds, and one is shown in full", async () => {
+test("the list names each worktree with its contents, and a single one is shown in full", async () => {
   await using ground = await changed();
   const { first = "", second = "" } = await ground.ids();
   assert.equal((await ground.run(["merge", second])).code, 0);
@@ -144,7 +144,7 @@ test("work of a killed process is shown, kept, and can be repaired", async () =>
   assert.equal(ground.status(), "?? untracked.txt\n");
 });
 
-test("a headless run tells on the error output what forks changed in worktrees, and streams it as events", async () => {
+test("a headless run reports on standard error what forks changed in worktrees, and streams it as events", async () => {
   await using ground = await openWorktreeGround(isolating({ only: { file: "a.txt", from: "one", to: "ONE" } }));
   const { out, err } = await ground.prefork(CHANGE);
   assert.equal(out, "All have reported.\n");

@@ -179,7 +179,7 @@ test("stated usage is what is counted with", async () => {
   assert.match(out, /\nall {4,}2,000 {3}2,030 {10}0 {5}0\n/);
 });
 
-test("marks stand under the letters also where letters are two columns wide", async () => {
+test("marks are under the right letters even if letters are two columns wide", async () => {
   const { out } = await xray("wide-a.json", "wide-b.json");
   assert.match(out, /\n {4}漢字é𝔘🙂 A\n {13}\^\n/);
 });
@@ -190,7 +190,7 @@ test("no text in a body controls the terminal", async () => {
   assert.doesNotMatch(out.replaceAll("\n", ""), /\p{Cc}|[\u202a-\u202e]/u);
 });
 
-test("a recording of several formats is judged within each, and lines that are no request are named", async () => {
+test("in a recording of several formats each format is compared separately, and lines that are not requests are named", async () => {
   const { code, out, err } = await xray("mixed.ndjson");
   assert.match(out, /^4 requests, 2 lineages\n/);
   assert.match(out, /Nothing lost\./);

@@ -165,7 +165,7 @@ test("if neither URL nor keys identify the provider, the error names the flag th
   });
 });
 
-test("a conversation stays with whoever has answered it, where its key is there or none is needed", () => {
+test("a conversation stays with the provider that answered it, if its key is set or none is needed", () => {
   const found = (protocol: string, env: Readonly<Record<string, string>>, flags: EngineFlags = {}): string => {
     const choice = chooseEngine(flags, env, { protocol, model: "its-own" });
     return choice.kind === "rehearsal" ? "rehearsal" : `${choice.profile.name} ${choice.model} ${choice.baseUrl ?? ""}`;

@@ -143,7 +143,7 @@ const asked = async (
 };
 
 for (const [name, tried] of Object.entries(TRIED))
-  test(`${name}: two prompts with tools and forks, told and billed as the provider counted them`, async () => {
+  test(`${name}: two prompts with tools and forks are reported and billed as the provider counted them`, async () => {
     await using ground = await openGround();
     ground.put("a.txt", "every line is read by the parent, and known to its forks\n".repeat(300));
     ground.put("own.txt", "own.txt\n");

@@ -269,7 +269,7 @@ const badLines: Readonly<Record<string, string>> = {
     'line 2 of standard input: expected {"type":"user","message":{"role":"user","content":"…"}}',
 };
 
-test("a line that is no prompt is named by its number, after what came before it is done", async () => {
+test("a line that is not a prompt is reported by its number, after the earlier prompts are done", async () => {
   await using ground = await openGround((request) => say(`heard ${lastUserText(request)}`));
   for (const [line, complaint] of Object.entries(badLines)) {
     const input = ['{"prompt":"one"}', line, '{"prompt":"three"}'];
@@ -286,7 +286,7 @@ test("a prompt that ends badly is the last one that is run", async () => {
   assert.deepEqual([code, parsedLines(out).map(({ end }) => end)], [3, ["max-turns"]]);
 });
 
-test("wrong formats, and words beside prompts that come as lines, are refused", async () => {
+test("invalid formats, and words on the command line in addition to streamed prompts, are refused", async () => {
   await using ground = await openGround();
   const wrong: readonly (readonly [readonly string[], string])[] = [
     [

@@ -207,7 +207,7 @@ test("a broken settings file is one line with its places, and nothing is sent", 
   assert.deepEqual(ground.simulator.ledger(), []);
 });
 
-test("settings of a folder count once it is trusted; when they change, only what they denied still holds", async () => {
+test("a folder's settings apply once it is trusted; when they change, only what they denied still applies", async () => {
   await using ground = await openGround(calling({ name: "Read", input: { file_path: "notes.txt" } }));
   ground.put("notes.txt", "text\n");
   const path = ground.put(".prefork/settings.json", '{"permissions":{"deny":["Read(notes.txt)"]}}');

@@ -62,7 +62,7 @@ test("a resumed session keeps its system prompt, with a notice if another is giv
   assert.equal(second, first);
 });
 
-test("an input that stays open and silent holds up neither the answer nor the end", async () => {
+test("an input that stays open and silent delays neither the answer nor the end", async () => {
   await using ground = await openGround((request) => say(lastUserText(request)));
   const { ended } = ground.start(["-p", "speak"], { input: "open" });
   const { code, out, err } = await ended;

@@ -31,7 +31,7 @@ const asPath = (path: string): string => (path.startsWith("-") ? `./${path}` : p
 
 const SKIPPED = ["--exclude-dir=.git", "--exclude-dir=node_modules"];
 
-test("a path from a prompt is one word of the command, whatever it holds", () => {
+test("a path from a prompt is one word of the command, whatever it contains", () => {
   let read = 0;
   fc.assert(
     fc.property(hostile, hostile, (one, two) => {

@@ -5,7 +5,7 @@ import { createClient, DEFAULT_MODEL } from "@prefork/wire";
 import { startEmbedded } from "../../src/rehearsal/index.ts";
 import { ask, user } from "./driver.ts";
 
-test("the engine tells a client all that it needs, and bills what it answers", async () => {
+test("the engine gives a client everything that it needs, and bills its answers", async () => {
   await using engine = await startEmbedded({ clock: new ManualClock() });
   const { credential, model, engine: name } = engine;
   assert.deepEqual(

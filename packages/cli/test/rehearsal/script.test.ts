@@ -36,7 +36,7 @@ const playPrompt = async (prompt: string, change: (run: Run) => Run = (run) => r
   return { ...played, files };
 };
 
-test("a list is followed task by task, and the report holds what the tools returned", async () => {
+test("a list is followed task by task, and the report contains what the tools returned", async () => {
   const { turns, text: said } = await playPrompt("1. Find TODO in src\n2. count lines in src/a.ts and read README.md");
   const titles = ["Find TODO in src", "count lines in src/a.ts and read README.md"] as const;
   assert.deepEqual(turns, [
@@ -142,7 +142,7 @@ test("files are read, then changed exactly as the prompt says", async () => {
   });
 });
 
-test("tools get whole names where the request says which folder is meant, and what was piped in is no task", async () => {
+test("tools get absolute names if the request names its folder, and piped input is not a task", async () => {
   await using engine = await startEmbedded();
   using folder = folderWith(SOURCES);
   const environment = `<environment>\nWorking folder: ${folder.path}\nShell: bash\n</environment>`;

@@ -1,4 +1,4 @@
-export type { Held, RevertedBreach as PutBack } from "./audit.ts";
+export type { Held, RevertedBreach } from "./audit.ts";
 export { type Comparison, type DatedBreach, Watch, type WatchOptions, watchTrees } from "./audit.ts";
 export { findBlockingFile } from "./blocking-files.ts";
 export { editText, findOccurrences, type TextEdit } from "./edit-text.ts";

@@ -47,7 +47,7 @@ test("a question says what is dangerous and offers no rule for it", () => {
   assert.equal(decision.rule, undefined);
 });
 
-test("rules hold for every name of a file, links followed", () => {
+test("rules apply to every name of a file, including the target of a link", () => {
   const otherNames = (path: string) => (path === `${ROOT}/link/key` ? [`${ROOT}/secrets/key`] : []);
   const call = file("Read", `${ROOT}/link/key`);
   assert.equal(decide(call, contextOf({ deny: ["Read(./secrets/**)"] }, { otherNames })).kind, "deny");
@@ -65,7 +65,7 @@ test("files that may contain secrets are asked about under every name, also for 
     assert.equal(decide(file("Read", `${ROOT}/${name}`), contextOf()).kind, "ask", name);
     assert.equal(decide(file("Write", `${ROOT}/${name}`), contextOf({}, { mode: "accept-edits" })).kind, "ask", name);
   }
-  // Settings that hold keys in a home folder, wherever it lies and whatever it is called.
+  // Settings that contain secrets in a home folder, wherever it is and whatever it is called.
   const linked = (path: string): readonly string[] => (path === "/people/ann" ? [ROOT] : []);
   for (const home of [{ home: ROOT }, { home: "/people/ann", otherNames: linked }]) {
     const [settings, deeper] = [file("Read", `${ROOT}/.claude/settings.json`), file("Read", `${ROOT}/a/.mcp.json`)];
@@ -92,7 +92,7 @@ test("protected names are asked in every mode that writes, and no rule changes t
   assert.equal(decide(file("Write", `${ROOT}/.git/config`), contextOf(rules, { mode: "plan" })).kind, "deny");
 });
 
-test("a filter stands above ask and allow rules, and below deny rules", () => {
+test("a filter overrides ask and allow rules, and deny rules override a filter", () => {
   const context = contextOf({ allow: ["Edit"], ask: ["Write"], deny: ["Read(./x)"] }, { filter: readOnly });
   assert.match(decide(file("Edit", `${ROOT}/a`), context).reason, /read-only run/);
   assert.equal(decide(file("Write", `${ROOT}/a`), context).kind, "deny");
@@ -115,7 +115,7 @@ test("arguments that are wrapped, doubled or no absolute path are refused with a
   for (const call of wrong) assert.equal(decide(call, context).kind, "deny", JSON.stringify(call));
 });
 
-test("a path with steps back is judged as the place it leads to", () => {
+test("a path with `..` is judged by the location it leads to", () => {
   const kinds = [`${ROOT}/src/../a.ts`, `${ROOT}/src/../../x`, `${ROOT}/src/../.env`, `${ROOT}/../../etc/passwd`];
   assert.deepEqual(
     kinds.map((path) => decide(file("Read", path), contextOf()).kind),
@@ -160,7 +160,7 @@ test("a compound command runs only if both readings of it agree", () => {
   assert.equal(decideBash("npm test 'x", context).kind, "ask", "nobody can read it");
 });
 
-test("beside a part that a rule allows, a part that opens files is asked about: the text runs in a plain shell", () => {
+test("next to a command that a rule allows, a command that opens files is asked about: the text runs in a plain shell", () => {
   const context = contextOf({ allow: ["Bash(touch:*)", "Bash(npm test:*)"] });
   const asked = [
     ...["git status", "git diff", "git log -p", "git grep TOKEN", "git -C sub status", "cat notes.txt", "cat *"],
@@ -205,7 +205,7 @@ test("changing the folder before an allowed command asks", () => {
   }
 });
 
-test("a denied file is denied to commands that name it, and asked where they might reach it", () => {
+test("a denied file is denied to commands that name it, and asked about if they might reach it", () => {
   const context = contextOf({
     deny: ["Read(./secrets/**)", "Read(~/private/**)", "Edit(./locked/**)"],
     allow: ["Bash"],
@@ -239,7 +239,7 @@ test("a denied file is denied to commands that name it, and asked where they mig
   for (const [command, answer] of rows) assert.equal(decideBash(command, context).kind, answer, command);
 });
 
-test("no command gets to a denied file by another way of naming it", () => {
+test("no command reaches a denied file by another name", () => {
   const context = contextOf({ deny: ["Read(./secrets/**)", "Read(~/notes/**)"], allow: ["Bash"] });
   const commands = [
     "cat $HOME/../../work/project/secrets/key",
@@ -349,7 +349,7 @@ test("no command gets to a denied file by another way of naming it", () => {
   );
 });
 
-test("everyday commands with computed names run beside a rule that denies a file elsewhere", () => {
+test("everyday commands with computed names run despite a rule that denies a file elsewhere", () => {
   const context = contextOf({ deny: ["Read(//srv/checkout/**)", "Read(~/.ssh/**)"], allow: ["Bash"] });
   const commands = [
     'for f in src/*.ts; do wc -l "$f"; done',
@@ -375,7 +375,7 @@ test("everyday commands with computed names run beside a rule that denies a file
   }
 });
 
-test("a denied file in a text that a program could take for its own is asked about", () => {
+test("a denied file in a text that a program could run is asked about", () => {
   const context = contextOf({ deny: ["Read(./secrets/**)"], allow: ["Bash"] });
   const texts = READ_AS_PROGRAMS.map((text) => text.replaceAll(/\brm\b(?:", "y| -rf y| y)?|erm/g, "e cat secrets/key"));
   assert.deepEqual(
@@ -384,7 +384,7 @@ test("a denied file in a text that a program could take for its own is asked abo
   );
 });
 
-test("a search that runs unasked takes along the rules by which it leaves files out", () => {
+test("a search that runs unasked carries the rules by which it skips files", () => {
   const context = contextOf({ deny: ["Read(./secrets/**)"], ask: ["Read(./k*/x)"] });
   const searches = [
     "git grep x",
@@ -397,13 +397,13 @@ test("a search that runs unasked takes along the rules by which it leaves files 
     const rules = decision.kind === "allow" ? decision.plan?.rules?.map(({ rule }) => rule) : decision.reason;
     assert.deepEqual(rules, ["Read(./secrets/**) (the command line)", "Read(./k*/x) (the command line)"], command);
   }
-  // What could stand anywhere is not found for certain in a tree of any size; diff leaves out by last names alone.
+  // A file that could be anywhere is not found for certain in a tree of any size; diff excludes only by last name.
   for (const command of ["grep -r x .", "rg x"])
     assert.equal(decideBash(command, contextOf({ deny: ["Read(*.sqlite)"] })).kind, "ask", command);
   assert.equal(decideBash("diff -r . ../other", context).kind, "ask");
 });
 
-test("the rule for a file that usually holds keys asks about no search that leaves it out anyway", () => {
+test("a rule for a file that usually contains secrets does not ask about searches that skip it anyway", () => {
   const context = contextOf({ deny: ["Read(./.env)"] });
   for (const command of [
     "grep -rn x .",
@@ -417,7 +417,7 @@ test("the rule for a file that usually holds keys asks about no search that leav
   assert.equal(decideBash("grep -rn x . > found", contextOf({ deny: ["Read(./.env)"], allow: ["Bash"] })).kind, "ask");
 });
 
-test("git shows nothing of a denied file where it runs unasked", () => {
+test("git shows nothing of a denied file when it runs unasked", () => {
   const context = contextOf({ deny: ["Read(./secrets/**)", "Read(*.sqlite)"] });
   const decision = decideBash("cd sub && git diff", context);
   assert.deepEqual(
@@ -441,7 +441,7 @@ test("a provably read-only command is checked only against rules for programs th
   );
 });
 
-test("a tool that declares what it touches is judged by that, and never more freely than the tools of ours", () => {
+test("a tool that declares what it touches is judged by that, and never more freely than our own tools", () => {
   const answer = (touches: Touches | undefined, flags: PermissionFlags = {}, changed: Partial<GuardContext> = {}) =>
     decide({ tool: "Own", args: {}, ...(touches ? { touches } : {}) }, contextOf(flags, changed)).kind;
   const plan = { mode: "plan" } as const;
@@ -482,7 +482,7 @@ test("a tool that declares what it touches is judged by that, and never more fre
   );
 });
 
-test("what a tool of ours touches is read from its arguments, whatever is declared for it", () => {
+test("what our own tools touch is read from their arguments, whatever is declared", () => {
   const call = { tool: "Write", args: { file_path: "/etc/passwd", content: "" }, touches: {} };
   assert.equal(decide(call, contextOf()).kind, "ask");
 });

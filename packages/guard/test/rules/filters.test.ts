@@ -201,7 +201,7 @@ test("a memory folder is looked up when the filter is made: a link works, a miss
   assert.throws(() => memoryOnly([]), /needs a name/);
 });
 
-test("a memory folder that was put in the place of another is not written to, and the refusal says so", () => {
+test("a memory folder that replaced another one is not written to, and the refusal says so", () => {
   mkdirSync(place.at("first"));
   const filter = memoryOnly(place.at("first"));
   const asked = write(place.at("first", "a"));
@@ -224,7 +224,7 @@ test("code may run only if every call it makes passes the same filter", () => {
   assert.match(JSON.stringify(judge(call("REPL", { code: "…" }))), /the code calls REPL: code runs only where/);
 });
 
-test("where changes cannot be watched, a memory run only reads", () => {
+test("if changes cannot be watched, a memory run only reads", () => {
   const unwatched = { classify, unwatched: "over 50000 files" };
   const filter = memoryOnly(MEMORY);
   assert.deepEqual(filter(call("Read", { file_path: "/a" }), unwatched), { allowed: true });
@@ -232,7 +232,7 @@ test("where changes cannot be watched, a memory run only reads", () => {
     assert.match(JSON.stringify(filter(asked, unwatched)), /changes cannot be watched: over 50000 files/);
 });
 
-test("composed filters allow what both allow, and tell the first denial", () => {
+test("composed filters allow what both allow, and report the first denial", () => {
   const filter = both(only(["Bash", "Read"]), readOnly);
   assert.deepEqual(filter(call("Bash", { command: "ls" }), context), { allowed: true });
   assert.match(JSON.stringify(filter(call("Bash", { command: "rm x" }), context)), /not provably read-only/);
@@ -249,7 +249,7 @@ test("a filter or a classifier that throws denies", () => {
   assert.equal(applyFilter(readOnly, call("Bash", { command: "ls" }), { classify: broken }).allowed, false);
 });
 
-test("arguments that are no object are refused", () => {
+test("arguments that are not an object are refused", () => {
   for (const args of [null, "x", [1], 5, undefined])
     assert.match(
       JSON.stringify(applyFilter(readOnly, { tool: "Glob", args } as unknown as ToolCall, context)),

@@ -11,7 +11,7 @@ const ruleOf = (text: string, list: RuleList) => {
   return read.rule;
 };
 
-/** Does the rule, in this list, cover what stands in a call's first argument? */
+/** Does the rule, in this list, cover a call with this first argument? */
 const covers = (text: string, list: RuleList, [tool, subject]: readonly [string, string]): boolean => {
   const key = tool === "Bash" ? "command" : tool === "Grep" || tool === "Glob" ? "path" : "file_path";
   return matches(ruleOf(text, list), prepareCall(tool, targetOf({ tool, args: { [key]: subject } }, ROOT)));
@@ -97,7 +97,7 @@ test("letters of a folder's name that look like a pattern are only letters", () 
   assert.equal(matches(read.rule, at("/work/xy/a/b")), false);
 });
 
-test("a path rule speaks for the tools of its kind", () => {
+test("a path rule applies to all tools of its kind", () => {
   const path = `${ROOT}/src/a.ts`;
   const toolsOf = (rule: string, list: RuleList) =>
     ["Read", "Grep", "Glob", "Edit", "MultiEdit", "Write"].filter((tool) => covers(rule, list, [tool, path]));
@@ -175,7 +175,7 @@ test("a rule's examples are checked", () => {
   assert.equal(check("Bash(rm:*)", { match: ["ls && rm x"], notMatch: ["echo rm"] }, "deny"), undefined);
 });
 
-test("beside an allowed command, no name becomes an option, and no link leads out of the workspace", () => {
+test("next to an allowed command, no name becomes an option, and no link leads out of the workspace", () => {
   const linked = (path: string): readonly string[] => (path.startsWith(`${ROOT}/link`) ? ["/elsewhere"] : []);
   const context = contextOf({ allow: ["Bash(npm test:*)"] }, { otherNames: linked });
   const kinds = (texts: readonly string[]): readonly string[] => [
@@ -193,7 +193,7 @@ test("beside an allowed command, no name becomes an option, and no link leads ou
   assert.deepEqual(kinds(["npm test; du -sh src", "npm test; ls ./* src/*", "cd src && npm test"]), ["allow"]);
 });
 
-test("a denied file is asked about however its name is glued, and whoever makes a copy of it", () => {
+test("a denied file is asked about even if its name is attached to an option, or a command copies it", () => {
   const context = contextOf({ deny: ["Read(./secrets/**)"], allow: ["Bash"] });
   const commands = [
     ...[
@@ -231,7 +231,7 @@ test("a denied file is asked about however its name is glued, and whoever makes 
   for (const command of everyday) assert.equal(decideBash(command, context).kind, "allow", command);
 });
 
-test("a rule that ends in a star covers no file with keys that its own text does not name", () => {
+test("a rule that ends in a star covers no file with secrets that its own text does not name", () => {
   const kindOf = (rule: string, path: string): string =>
     decide({ tool: "Read", args: { file_path: path } }, contextOf({ allow: [rule] })).kind;
   const asked: readonly (readonly [string, string])[] = [
@@ -248,7 +248,7 @@ test("a rule that ends in a star covers no file with keys that its own text does
   for (const [rule, path] of allowed) assert.equal(kindOf(rule, path), "allow", `${rule} ${path}`);
 });
 
-test("what follows an allowed command is no option by which its program runs or writes something else", () => {
+test("words after an allowed command cannot be options that make its program run or write something else", () => {
   const rules = [
     ...[
       "git fetch",
@@ -348,7 +348,7 @@ test("what follows an allowed command is no option by which its program runs or 
   );
 });
 
-test("where the workspace is a home folder, hidden names of programs are asked about, and those of projects are not", () => {
+test("if the workspace is a home folder, hidden names of programs are asked about, and those of projects are not", () => {
   const kindOf = (path: string, around: { readonly roots: readonly string[]; readonly home: string }): string =>
     decide(
       { tool: "Write", args: { file_path: path, content: "" } },

@@ -83,7 +83,7 @@ test("a broken file names file, line, column and field", () => {
   assert.equal(errorsOf("[".repeat(100_000)).length, 1);
 });
 
-test("comments, trailing commas and a byte order mark are no errors", () => {
+test("comments, trailing commas and a byte order mark are allowed", () => {
   const parsed = read('\uFEFF// mine\n{ "$schema": "x", "permissions": { "deny": ["Bash(rm:*)",], /* all */ }, }');
   assert.ok(parsed.kind === "settings");
   assert.deepEqual(

@@ -116,7 +116,7 @@ test("a denied command stays denied however it is quoted, wrapped, nested or joi
   );
 });
 
-test("a denied command is found where other programs are told to run it", () => {
+test("a denied command is found when another program is told to run it", () => {
   const context = contextOf({ deny: ["Bash(rm:*)", "Bash(git push:*)"], allow: ["Bash"] }, { mode: "bypass" });
   const texts = [
     "x=rm; $x -rf /",
@@ -190,7 +190,7 @@ test("a denied command is found in texts that bash evaluates as numbers or names
   );
 });
 
-test("a denied command is found where it is glued, set, or written where a program could take it for its own", () => {
+test("a denied command is found when it is attached to an option, assigned, or written to a place where a program could run it", () => {
   const passed = (rule: string, texts: readonly string[]): readonly string[] => {
     const context = contextOf({ deny: [rule], allow: ["Bash"] }, { mode: "bypass" });
     return texts.filter((text) => decideBash(text, context).kind !== "deny");
@@ -200,7 +200,7 @@ test("a denied command is found where it is glued, set, or written where a progr
   assert.deepEqual(passed("Bash(rm:*)", READ_AS_PROGRAMS), []);
 });
 
-test("everyday changes run beside rules that deny other commands", () => {
+test("everyday changes run despite rules that deny other commands", () => {
   const forms = ["git push --force:*", "rm -rf:*", "rm:*", "git commit --no-verify:*", "git reset --hard:*", "sudo:*"];
   const context = contextOf({ deny: forms.map((form) => `Bash(${form})`), allow: ["Bash"] });
   for (const text of EVERYDAY_CHANGES) {
@@ -218,7 +218,7 @@ test("no allow rule for a builtin lets it evaluate a text, and a denied file in 
   assert.equal(decideBash("[[ 'a[$(cat secret.txt)]' -eq 1 ]]", reading).kind, "ask");
 });
 
-test("everyday counting runs beside a rule that denies another command", () => {
+test("everyday counting runs despite a rule that denies another command", () => {
   const context = contextOf({ deny: ["Bash(git push:*)"], allow: ["Bash"] });
   const texts = [
     "for i in 1 2 3; do echo $((i+1)); done",

@@ -1,4 +1,4 @@
-/** What a plan can learn beyond its text: names that only turn up when it runs, and the world around its cell. */
+/** What a plan can learn beyond its text: names that only turn up when it runs, and what is outside its sandbox. */
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -264,10 +264,10 @@ const WALKS: readonly (readonly [command: string, shows: RegExp])[] = [
   ["git diff-tree -p --text HEAD", /an example/],
 ];
 
-const showsNoKeys = async (within: "with a cell" | "without"): Promise<void> => {
+const showsNoKeys = async (within: "with a sandbox" | "without"): Promise<void> => {
   using place = withKeys();
   const { work, home } = place;
-  const around = within === "with a cell" ? { cell: await sandboxFor(place) } : {};
+  const around = within === "with a sandbox" ? { readOnlySandbox: await sandboxFor(place) } : {};
   for (const [text, shows] of WALKS) {
     const { stdout, refused } = await runPlan(planOf(text), { cwd: work, home, ...around });
     assert.equal(refused, undefined, text);
@@ -279,7 +279,7 @@ const showsNoKeys = async (within: "with a cell" | "without"): Promise<void> => 
 test("no walk shows a file that may contain secrets, nor what a link to one leads to", () => showsNoKeys("without"));
 
 test("no walk in the read-only sandbox shows a file that may contain secrets", withBwrap, () =>
-  showsNoKeys("with a cell"),
+  showsNoKeys("with a sandbox"),
 );
 
 test("ripgrep searches no file that may contain secrets, whatever its arguments", withRipgrep, async () => {
@@ -304,7 +304,7 @@ test("ripgrep searches no file that may contain secrets, whatever its arguments"
   }
 });
 
-test("names are judged by where they lead, in options and beside folders too", async () => {
+test("names are judged by where they lead, also in options and next to folders", async () => {
   using place = withKeys();
   const { work, home } = place;
   for (const text of [

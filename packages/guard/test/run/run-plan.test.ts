@@ -197,7 +197,7 @@ test("files that may contain secrets are listed by a pattern, but not read throu
 
 // --- repositories that would start programs -------------------------------------------------------------------------
 
-test("a repository with a filter of its own is a reason to ask, wherever git is led to it", () => {
+test("a repository that configures a filter needs approval, however git gets there", () => {
   using place = ground();
   spawnSync("git", ["config", "filter.x.clean", "touch ran"], { cwd: place.work });
   for (const text of [
@@ -331,7 +331,7 @@ test("patterns that take too many steps for the names that are there are refused
   assert.deepEqual(counted, { names: 600, steps: 600 });
 });
 
-test("other work goes on while many names are looked at, and the signal ends it", async () => {
+test("other work continues while many names are checked, and the signal ends it", async () => {
   const ended = new AbortController();
   const asked: number[] = [];
   setImmediate(() => ended.abort());

@@ -376,7 +376,7 @@ test("a work tree inherits trust only when both ends agree and its configuration
   assert.equal((await trustOf(state, tree)).kind, "unknown");
 });
 
-test("only lines exactly as git writes them for a branch are left out of a repository's configuration", () => {
+test("only lines exactly as git writes them for a branch are ignored in a repository's configuration", () => {
   const branch = '[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n';
   assert.equal(withoutBranches(`[core]\n\tbare = false\n${branch}`), withoutBranches("[core]\n\tbare = false\n"));
   const counted = [

@@ -182,7 +182,7 @@ test("imports are followed five levels deep", async () => {
   ]);
 });
 
-test("a project file cannot import from outside, through a link, from home, or what may hold keys; notes say so", async () => {
+test("a project file cannot import from outside, through a link, from home, or files that may contain secrets; notes say so", async () => {
   using ground = repository();
   ground.put("outside.md", "outside");
   ground.put("home/private.md", "private");

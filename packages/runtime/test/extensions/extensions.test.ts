@@ -160,7 +160,7 @@ test("a beforeCall hook can deny a call, have a person asked, or change what is 
   );
 });
 
-test("every extension agrees to the arguments that run, whoever changed them and in whatever order", async () => {
+test("every extension agrees to the arguments that run, no matter which one changed them and in which order", async () => {
   await using ground = await openGround((request) =>
     toolResults(request).length > 0 ? say("seen") : callTools([{ name: "Write", input: write(files(ground).a) }]),
   );

@@ -6,7 +6,7 @@ import { writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { callTools, type Fault, type LedgerRow, say } from "@prefork/simulator";
 import { type JsonObject, promptTokens } from "@prefork/wire";
-import { hastyEdge } from "../tasks/fixture.ts";
+import { hastyTiming } from "../tasks/fixture.ts";
 import { ended, type FamilyGround, familyScript, openFamily, prompted } from "./family-ground.ts";
 
 /** Of claude-sonnet-4-6, in dollars a million. */
@@ -50,7 +50,7 @@ for (const [name, fault] of Object.entries(FAULTS))
         familyScript({ main: () => say("heard"), fork: ({ directive }) => say(`Scope: ${directive}\nResult: done`) }),
         { conventions: 4_000, rules: { cache: { minimumPrefix: 10_000_000 } } },
       );
-      await using session = await place.open({ ...MODEL, forking: { family: { usd } } }, { timing: hastyEdge });
+      await using session = await place.open({ ...MODEL, forking: { family: { usd } } }, { timing: hastyTiming });
       await prompted(session, "hello");
       place.simulator.fault({ ...fault, times: 2 });
       const { end, usage } = await ended(session.fork({ prompt: "it" }));

@@ -8,13 +8,17 @@ import { callTools, type Fault, lastUserText, type SimScript, say, toolResults }
 import type { Usage } from "@prefork/wire";
 import { anthropicEngine, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
 import { explainFamily, listTasks, type RequestRow, readFamily } from "../../src/observe/index.ts";
-import { hastyEdge } from "../tasks/fixture.ts";
+import { hastyTiming } from "../tasks/fixture.ts";
 import { directiveIn, type Ground, openGround, prompted } from "./fixture.ts";
 
 const script: SimScript = () => say(`Scope: it\nResult: ${"word ".repeat(40)}`);
 
 const hasty = ({ simulator }: Ground): Partial<SessionOptions> => ({
-  engine: anthropicEngine({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" }, timing: hastyEdge }),
+  engine: anthropicEngine({
+    baseUrl: simulator.url,
+    credential: { kind: "api-key", value: "any" },
+    timing: hastyTiming,
+  }),
 });
 
 const inputOf = ({ plain, read, written }: Usage) => ({ plain, read, written: written["5m"] ?? 0 });

@@ -15,7 +15,7 @@ import {
   toolResults,
 } from "@prefork/simulator";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
-import type { RetryEdge } from "@prefork/wire";
+import type { RetryTiming } from "@prefork/wire";
 import {
   anthropicEngine,
   createSession,
@@ -54,7 +54,7 @@ export const openGround = async (answers: Answers | SimScript = {}): Promise<Gro
     engine: anthropicEngine({
       baseUrl: proxy.url,
       credential: { kind: "api-key", value: KEY },
-      timing: jumpingEdge(),
+      timing: jumpingTiming(),
       ...client,
     }),
     cwd: folder.at("work"),
@@ -96,7 +96,7 @@ const answerTo = async (request: SimRequest, answers: Answers): Promise<SimAnswe
 };
 
 /** Time that jumps over every wait, and keeps them. */
-export const jumpingEdge = (): RetryEdge & { readonly waits: readonly number[] } => {
+export const jumpingTiming = (): RetryTiming & { readonly waits: readonly number[] } => {
   const waits: number[] = [];
   let now = 0;
   return {

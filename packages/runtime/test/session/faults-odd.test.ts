@@ -24,7 +24,7 @@ import {
   resumeSession,
   type SessionOptions,
 } from "../../src/index.ts";
-import { assertGoesOn, endOf, followed, jumpingEdge, openGround, unasked } from "./fault-ground.ts";
+import { assertGoesOn, endOf, followed, jumpingTiming, openGround, unasked } from "./fault-ground.ts";
 
 const pausing = (name: string): SimAnswer => ({
   content: [
@@ -87,15 +87,15 @@ test("a budget is enforced even if a provider reports no usage or invalid number
 
 test("a retry delay of a day ends the exchange at once and says when to retry; a short delay is reported", async () => {
   await using ground = await openGround();
-  const edge = { ...jumpingEdge(), date: () => Date.UTC(2026, 10, 15, 9, 30) };
-  await using session = await ground.open({}, { timing: edge });
+  const timing = { ...jumpingTiming(), date: () => Date.UTC(2026, 10, 15, 9, 30) };
+  await using session = await ground.open({}, { timing });
   ground.simulator.fault({ kind: "status", status: 429, retryAfterMs: 86_400_000, message: "daily limit" });
   const long = await followed(session.prompt("hello"));
   assert.equal(
     endOf(long.events),
     "provider-failed: rate_limit_error: daily limit (the provider asks to wait 1 d, longer than the limit of 5 min. Try again after 2026-11-16 09:30 UTC.)",
   );
-  assert.deepEqual(edge.waits, []);
+  assert.deepEqual(timing.waits, []);
   ground.simulator.fault({ kind: "status", status: 429, retryAfterMs: 90_000 });
   const short = await followed(session.prompt("hello"));
   const told = short.events.flatMap((event) => (event.type === "request_retried" ? [event.waitMs] : []));
@@ -163,7 +163,7 @@ for (const { rules, profile, model, path } of WIRES)
         await using simulator = await startSimulator({ provider: rules, script: repeating(ids), keepBodies: true });
         const options: SessionOptions = {
           engine: engineFor(profile, {
-            ...{ baseUrl: `${simulator.url}${path}`, model, timing: jumpingEdge() },
+            ...{ baseUrl: `${simulator.url}${path}`, model, timing: jumpingTiming() },
             credential: { kind: "api-key", value: "any-key" },
           }),
           ...{ cwd: folder.at("work"), home: folder.at("home"), state: folder.at("state"), permissions: unasked },

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Fault } from "@prefork/simulator";
 import type { RuntimeEvent } from "../../src/index.ts";
-import { assertGoesOn, endOf, followed, type Ground, jumpingEdge, KEY, openGround } from "./fault-ground.ts";
+import { assertGoesOn, endOf, followed, type Ground, jumpingTiming, KEY, openGround } from "./fault-ground.ts";
 import { endsBefore, refuses, resets, stallsBefore, staysSilent, type Twist } from "./twisting-proxy.ts";
 
 const retries = (events: readonly RuntimeEvent[]): readonly string[] =>
@@ -24,13 +24,13 @@ const bring = ({ simulator, proxy }: Ground, trouble: Trouble): void =>
 
 test("a rate limit is waited out for at least as long as the provider asks", async () => {
   await using ground = await openGround();
-  const edge = jumpingEdge();
-  await using session = await ground.open({}, { timing: edge });
+  const timing = jumpingTiming();
+  await using session = await ground.open({}, { timing });
   ground.simulator.fault({ kind: "status", status: 429, retryAfterMs: 7_000, times: 2 });
   const { events, result } = await followed(session.prompt("hello"));
   assert.equal(result.text, "heard hello");
   assert.deepEqual(retries(events), Array(2).fill(`rate-limited: ${RATE_LIMIT}`));
-  assert.deepEqual(edge.waits, [7_000, 7_000]);
+  assert.deepEqual(timing.waits, [7_000, 7_000]);
   await assertGoesOn(ground, session);
 });
 

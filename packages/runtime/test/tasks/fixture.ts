@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { mergeLayers } from "@prefork/guard";
 import { type LedgerRow, type SimScript, type Simulator, startSimulator } from "@prefork/simulator";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
-import type { RetryEdge } from "@prefork/wire";
+import type { RetryTiming } from "@prefork/wire";
 import * as z from "zod";
 import {
   anthropicEngine,
@@ -33,7 +33,7 @@ export type Stage = AsyncDisposable & {
 export const unasked: Permissions = { policy: { ...mergeLayers([]), sandbox: "off" }, mode: "bypass" };
 
 /** Waits a moment where a provider would be given seconds. */
-export const hastyEdge: RetryEdge = {
+export const hastyTiming: RetryTiming = {
   now: () => performance.now() * 1_000,
   random: () => 0,
   wait: async () => new Promise((resolve) => setImmediate(resolve)),
@@ -50,7 +50,7 @@ export const openStage = async (script: SimScript): Promise<Stage> => {
       engine: anthropicEngine({
         baseUrl: simulator.url,
         credential: { kind: "api-key", value: "any" },
-        timing: hastyEdge,
+        timing: hastyTiming,
       }),
       cwd: folder.at("work"),
       home: folder.at("home"),

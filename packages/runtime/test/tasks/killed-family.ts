@@ -20,7 +20,7 @@ import {
 import { readSession, type SessionStore } from "../../src/observe.ts";
 import { tasksIn } from "../../src/tasks/index.ts";
 import { type Passing, passingAsk, passingClock, passingEngine, passingIds } from "../fork/moments.ts";
-import { type Asked, askedOf, hastyEdge, recordTool } from "./fixture.ts";
+import { type Asked, askedOf, hastyTiming, recordTool } from "./fixture.ts";
 import { type Seen, seenIn } from "./model-view.ts";
 
 /** How the main agent delegates its work: forks that notify it at the end, forks that it joins, agents whose calls
@@ -97,7 +97,7 @@ const optionsOf = ({ way, folder, simulator }: Theatre, { state, recorded, pass,
   return {
     engine: passingEngine(
       pass,
-      anthropicEngine({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" }, timing: hastyEdge }),
+      anthropicEngine({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" }, timing: hastyTiming }),
     ),
     cwd: folder.at("work"),
     home: folder.at("home"),

@@ -16,7 +16,7 @@ import {
 } from "@prefork/runtime";
 import { seededRandom } from "@prefork/testing/chance";
 import { InputError } from "@prefork/wire";
-import { hastyEdge } from "./fixture.ts";
+import { hastyTiming } from "./fixture.ts";
 import { LAST_PROMPT, promptOf, type Round, storyOf } from "./wild-session.ts";
 
 export type Playing = {
@@ -43,7 +43,7 @@ const ask = async ({ args }: Question): Promise<Answer> => {
 };
 
 const options: SessionOptions = {
-  engine: anthropicEngine({ baseUrl: url, credential: { kind: "api-key", value: "any" }, timing: hastyEdge }),
+  engine: anthropicEngine({ baseUrl: url, credential: { kind: "api-key", value: "any" }, timing: hastyTiming }),
   cwd: join(base, "work"),
   home: join(base, "home"),
   state: join(base, "state"),

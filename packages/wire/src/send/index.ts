@@ -9,7 +9,7 @@ export {
   defaultRetry,
   formatWait,
   type RetryPolicy,
-  type RetryTiming as RetryEdge,
+  type RetryTiming,
   type SendOptions,
 } from "./client.ts";
 export { decodeWhole, frameReader, openDecoder } from "./decode.ts";

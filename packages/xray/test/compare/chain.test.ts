@@ -145,7 +145,7 @@ test("entries written by older requests count, not only those of the previous on
   assert.deepEqual(chain.steps[2]?.xray?.cause, { kind: "marker-missing", in: "a", at: "messages[6].content[0]" });
 });
 
-test("single questions under a system text that holds the time are compared with the last one", () => {
+test("single questions under a system text that contains the time are compared with the last one", () => {
   const asked = (time: string, question: string): string =>
     JSON.stringify({
       model: "claude-sonnet-5",

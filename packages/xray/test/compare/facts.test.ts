@@ -88,7 +88,7 @@ test("what stood before a change and was not read is lost with what stood behind
   );
 });
 
-test("a read that the rules do not allow and the provider made is no loss", () => {
+test("if the provider read more than the rules allow, nothing is lost", () => {
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "cG5n" } };
   const pictured = { ...b, messages: [...b.messages, user(image)] };
   assert.equal(diffRequests(a, pictured).cause.kind, "images");
@@ -204,7 +204,7 @@ test("usage is read in every provider's words", () => {
     assert.equal(readUsage(none), undefined);
 });
 
-test("a usage may be stated in its provider's words, and what is no usage is refused in a line", () => {
+test("a usage may be in its provider's format, and anything that is not a usage is refused in one line", () => {
   const theirs = { input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: KEPT, output_tokens: 1 };
   const next = { ...theirs, cache_read_input_tokens: KEPT, cache_creation_input_tokens: 140 };
   const [first, second] = [theirs, next].map((stated) => ({ usage: stated as unknown as Usage }));

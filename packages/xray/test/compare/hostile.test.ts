@@ -17,7 +17,7 @@ const refusal = (given: unknown): string => {
   return "taken";
 };
 
-test("what is no request is refused in one line", () => {
+test("anything that is not a request is refused in one line", () => {
   const circular: { self?: unknown } = {};
   circular.self = circular;
   const told = Object.entries({

@@ -35,7 +35,7 @@ test("a gateway's Claude without markers keeps nothing", () => {
   });
 });
 
-test("other models of the same gateway keep by themselves, each by rules of its own", () => {
+test("other models of the same gateway cache automatically, each by its own rules", () => {
   const lostBy = (model: string): string => {
     const [a, b] = [routed(words(4_200, 1)), routed(words(4_200, 1), ...reply)];
     return diffRequests({ ...a, model }, { ...b, model }).cause.kind;
@@ -124,7 +124,7 @@ test("instructions take no breakpoint: a developer message does", () => {
   });
 });
 
-test("a session of its own under a cache key of its own starts, and lost what both begin with", () => {
+test("a separate session with its own cache key is a start, and lost what both begin with", () => {
   const request = (key: string, question: string): Block => ({
     model: "gpt-6-sol",
     prompt_cache_key: key,
@@ -205,7 +205,7 @@ test("DeepSeek keeps a cache for each user_id, in Anthropic's format too; Claude
   );
 });
 
-test("a gateway's session chooses a server, and is said to be no more", () => {
+test("a gateway's session id only chooses a server, and the report says so", () => {
   const head = [{ type: "text", text: words(2_000, 1), ...marked }];
   const asked = (session: string, ...more: readonly Block[]) => ({ ...routed(head, ...more), session_id: session });
   const { cause, why } = diffRequests(asked("s1"), asked("s2", ...reply));
@@ -219,7 +219,7 @@ test("a gateway's session chooses a server, and is said to be no more", () => {
   );
 });
 
-test("what a choice of tools loses is said only where the provider says so", () => {
+test("what a tool choice loses is stated only if the provider documents it", () => {
   const asked = (...more: readonly Block[]) => ({
     systemInstruction: { parts: [{ text: words(5_000, 1) }] },
     contents: [{ role: "user", parts: [{ text: words(300, 2) }] }, ...more],
@@ -253,7 +253,7 @@ const naming = (entry: string, turns: number, ask = "q"): Block => ({
 });
 const GEMINI = { model: "gemini-3.8-flash" };
 
-test("what an entry holds is read with its name, and is below no minimum", () => {
+test("a named entry is read completely, and no minimum applies to it", () => {
   const grown = xrayChain([1, 2, 3].map((turns) => ({ body: naming("abc", turns), ...GEMINI })));
   assert.deepEqual([grown.lost, grown.families], [{ tokens: 0 }, []]);
   const counted = [1, 2, 3].map((turns) => ({
@@ -329,7 +329,7 @@ test("near miss: a long first message with a time at its start is one that was e
   });
 });
 
-test("a small request for a title, by another model, is no beginning of the conversation", () => {
+test("a small request for a title, by another model, is not the start of the conversation", () => {
   const title: Block = {
     model: "claude-haiku-4-5",
     max_tokens: 64,
@@ -382,7 +382,7 @@ test("a tool under another name is renamed, and sentences do not begin with a na
 
 // --- recordings of several formats -----------------------------------------------------------------------------------
 
-test("a recording of several formats is judged within each, and what is no request is named and skipped", () => {
+test("in a recording of several formats each format is compared separately, and lines that are not requests are named and skipped", () => {
   const question = { role: "user", content: words(1_500, 1) };
   const more = [
     { role: "assistant", content: "Yes." },
@@ -417,7 +417,7 @@ test("a recording of several formats is judged within each, and what is no reque
   );
 });
 
-test("a line that is no JSON among others is left out where somebody hears of it", () => {
+test("a line that is not JSON is skipped if the caller asked to be told", () => {
   const file = Buffer.from('{"messages":[]}\n{"messages":\n{"messages":[1]}\n');
   const heard: string[] = [];
   const found = readRequests(file, "r", (line) => heard.push(line));
@@ -430,7 +430,7 @@ test("a line that is no JSON among others is left out where somebody hears of it
 
 // --- Gemini ----------------------------------------------------------------------------------------------------------
 
-test("both styles of Gemini's field names, its default choice and its signatures are no difference", () => {
+test("both styles of Gemini's field names, its default choice and its signatures do not count as differences", () => {
   const call = { functionCall: { name: "run", args: { command: "ls" } } };
   const one = {
     systemInstruction: { parts: [{ text: words(4_500, 1) }] },

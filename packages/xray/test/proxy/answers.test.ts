@@ -199,7 +199,7 @@ test("a conversation that the provider stores is not mistaken for a new one", as
   );
 });
 
-test("forks that name one entry are a family, and the entry's creation is said to be in no sum", async () => {
+test("forks that name one entry are a family, and the report says that no sum includes the entry's creation", async () => {
   const fork = (question: string): Exchange => ({
     path: "/v1beta/models/gemini-3.8-flash:generateContent",
     body: JSON.stringify({

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { passSoak } from "./pass-soak.ts";
 
-test("every byte, header and trailer arrives as it was sent, and every end is heard on the other side", async () => {
+test("every byte, header and trailer arrives as it was sent, and the other side sees every end", async () => {
   const { broken, hashes, whole } = await passSoak({ requests: 600, seed: 7, atOnce: 16 });
   assert.deepEqual(broken, []);
   assert.equal(hashes.arrived, hashes.sent);

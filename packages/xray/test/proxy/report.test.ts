@@ -371,7 +371,7 @@ test("a request that waits long for its answer is overtaken, and takes its posit
   ]);
 });
 
-test("accounts share no cache, and are no loss to each other", async () => {
+test("accounts share no cache, and one account's requests are never a loss for another", async () => {
   await using ground = await openGround();
   const sent = [await ground.send(a, { key: "key-of-one" }), await ground.send(b, { key: "key-of-another" })];
   const { lineages, misses, all } = await ground.report();

@@ -149,7 +149,7 @@ test("closing the proxy ends every request under way, also those that wait behin
   assert.deepEqual([open, aborted, passed.requests], [0, 6, 6]);
 });
 
-test("a provider that cannot be reached is said in the form that the client understands", async () => {
+test("an unreachable provider is reported in the error format that the client understands", async () => {
   const taken = await startTcp(() => undefined);
   const { url } = taken;
   await taken[Symbol.asyncDispose]();

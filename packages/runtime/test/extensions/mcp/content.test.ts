@@ -14,7 +14,7 @@ import { hashTool, isListable, toOfferedTools } from "../../../src/extensions/mc
 
 const named = (name: string, more: object = {}): Json => ({ name, inputSchema: { type: "object" }, ...more }) as Json;
 
-test("tools are sorted; duplicates and names that no rule could contain are left out", () => {
+test("tools are sorted; duplicates and names that no rule could contain are skipped", () => {
   const listed = [named("b"), named("a"), named("b", { description: "another" }), named("x y"), named(""), 7, null, {}];
   assert.deepEqual(
     toOfferedTools("s", listed as readonly Json[]).map(({ tool, description }) => [tool, description]),
