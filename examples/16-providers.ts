@@ -51,7 +51,7 @@ const reads = (sim: Simulator): readonly number[] => sim.ledger().map(({ read })
   const ai = new GoogleGenAI({ apiKey: "any", httpOptions: { baseUrl: sim.url } });
   const ask = () => ai.models.generateContent({ model: "gemini-3.8-flash", contents: textOfTokens(5_000) });
   await ask();
-  assert.equal((await ask()).usageMetadata?.cachedContentTokenCount, 5_000); // kept by itself, from 4,096 on
+  assert.equal((await ask()).usageMetadata?.cachedContentTokenCount, 5_000); // cached automatically, from 4,096 on
   // #endregion
 }
 
@@ -88,7 +88,7 @@ const reads = (sim: Simulator): readonly number[] => sim.ledger().map(({ read })
   const messages = [{ role: "user", content: textOfTokens(600) }];
   const body = { model: "MiniMax-M3", max_tokens: 100, messages };
   for (let turn = 0; turn < 2; turn += 1) await post(`${sim.url}/anthropic/v1/messages`, body);
-  assert.deepEqual(reads(sim), [0, 600]); // kept by itself, from 512 tokens on; M2 takes markers
+  assert.deepEqual(reads(sim), [0, 600]); // cached automatically, from 512 tokens on; M2 takes markers
   // #endregion
 }
 

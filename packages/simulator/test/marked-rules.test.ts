@@ -1,4 +1,4 @@
-/** DashScope and MiniMax: markers where a request has them, else what is kept by itself. */
+/** DashScope and MiniMax: markers if a request has them, otherwise automatic caching. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -42,8 +42,8 @@ const processesWith = (words: string): readonly string[] =>
 /** Waits for processes with these words to exit, and returns those that remain. A killed process needs a moment to
  *  disappear, and longer on a busy machine. */
 export const processesLeftAfterWait = async (words: string, tries = 500): Promise<readonly string[]> => {
-  const left = processesWith(words);
-  if (left.length === 0 || tries === 0) return left;
+  const remaining = processesWith(words);
+  if (remaining.length === 0 || tries === 0) return remaining;
   await after(20);
   return processesLeftAfterWait(words, tries - 1);
 };

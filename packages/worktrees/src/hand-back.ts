@@ -47,16 +47,16 @@ export const requireResolved = async (
 ): Promise<void> => {
   if (conflicted.length === 0) return;
   const entries = await entriesOf(git, tree);
-  const left: string[] = [];
+  const unresolved: string[] = [];
   for (const path of conflicted) {
     const entry = entries.get(path);
     if (!entry?.mode.startsWith("100")) continue;
     const content = await git.out(["cat-file", "blob", entry.id]);
-    if (MARKER.test(content.toString("latin1"))) left.push(messagePath(path));
+    if (MARKER.test(content.toString("latin1"))) unresolved.push(messagePath(path));
   }
-  if (left.length > 0)
+  if (unresolved.length > 0)
     throw new WorktreeError(
       "unmerged",
-      `${task} has not resolved its conflicts; there are still markers in ${left.join(", ")}`,
+      `${task} has not resolved its conflicts; there are still markers in ${unresolved.join(", ")}`,
     );
 };

@@ -186,13 +186,13 @@ const overLimit = async (
         "Ignore or commit them, raise worktrees.untrackedMegabytes in your settings, or set worktrees.largeFiles to leave-out",
     );
   }
-  const left = new Set<TreePath>();
+  const skipped = new Set<TreePath>();
   for (const { path, size } of largest) {
     if (total <= bytes) break;
-    left.add(path);
+    skipped.add(path);
     total -= size;
   }
-  return left;
+  return skipped;
 };
 
 const AT_ONCE = 64;

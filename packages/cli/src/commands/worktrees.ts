@@ -86,12 +86,12 @@ const show = async (given: string, flags: ShowFlags, io: Io): Promise<void> => {
   const worktrees = await openWorktrees(flags, io);
   const worktree = findWorktree(await worktrees.table(), given);
   const work = await worktrees.inspect(worktree.task);
-  const left = await worktrees.interrupted();
+  const unfinished = await worktrees.interrupted();
   // A preview repairs first what a crash interrupted; showing must not change anything.
-  const isQuiet = left.worktrees.length + left.points.length === 0;
+  const isQuiet = unfinished.worktrees.length + unfinished.points.length === 0;
   const [preview] =
     isQuiet && worktree.state.kind === "finished" ? await worktrees.merge([worktree.task], { isPreview: true }) : [];
-  const interrupted = new Set(left.worktrees.map(({ task }) => task));
+  const interrupted = new Set(unfinished.worktrees.map(({ task }) => task));
   const diff = flags.diff ? await worktrees.diff(worktree.task) : undefined;
   const shown = { worktree, looked: work, preview, interrupted, isQuiet, diff };
   io.out(flags.json ? worktreeAsJson(shown) : worktreeAsText(shown, { now: Date.now(), colour: io.colour }));

@@ -172,8 +172,10 @@ export class SampleRandom {
 
   /** `count` random items, in the order of the list. */
   some<T>(list: readonly T[], count: number): readonly T[] {
-    const left = list.map((_, index) => index);
-    const drawn = Array.from({ length: Math.min(count, list.length) }, () => left.splice(this.below(left.length), 1));
+    const remaining = list.map((_, index) => index);
+    const drawn = Array.from({ length: Math.min(count, list.length) }, () =>
+      remaining.splice(this.below(remaining.length), 1),
+    );
     return drawn
       .flat()
       .toSorted((a, b) => a - b)

@@ -1,8 +1,10 @@
-/** Which process holds this folder? At most one does.
- *  Invariant: a lock is the link `lock-<n>` with the highest n. It is created in one step with its holder as its text (nobody
- *  follows it); it is never changed, and never removed while it is the highest. A free or dead lock is passed by creating the
- *  next number, which the file system grants to one process only; a process that comes too late finds a higher number.
- *  Elsewhere: the folder it is in, which is ours alone (private-folder.ts), what is done under a lock (journals, worktrees). */
+/** Which process has locked this folder? At most one has.
+ *  Invariant: a lock is the link `lock-<n>` with the highest n. It is created in one step with its holder as its text
+ *  (nobody follows it); it is never changed, and never removed while it is the highest. A free or dead lock is passed
+ *  by creating the next number, which the file system grants to one process only; a process that comes too late finds
+ *  a higher number.
+ *  Elsewhere: the folder it is in, which is ours alone (private-folder.ts), what is done under a lock (journals,
+ *  worktrees). */
 
 import { readFileSync, readlinkSync } from "node:fs";
 import { readdir, readlink, symlink, unlink } from "node:fs/promises";

@@ -221,7 +221,7 @@ const oneOfSet = (written: readonly string[]): Token => {
 /** Consumes a letter that fits and continues at `to`, or continues at `free` without consuming one. */
 type Place = { fits?: Test; to: number; free: readonly number[] };
 
-/** All places that the letters so far may lead to. */
+/** All places that the letters so far can lead to. */
 type Reached = {
   readonly places: readonly number[];
   readonly isEnd: boolean;
@@ -236,7 +236,7 @@ const END = 0;
 class Machine {
   readonly #places: Place[] = [{ to: END, free: [] }];
   readonly #cache = new Map<string, Reached>();
-  /** The last step that came to each place. */
+  /** The last step that reached each place. */
   readonly #seen: Uint32Array;
   readonly #start: Reached;
   #step = 0;

@@ -196,8 +196,8 @@ export const protectedName = (below: readonly string[]): string | undefined => {
 const OF_PROJECTS =
   /^\.(?:github|gitlab|gitlab-ci\.yml|circleci|changeset|storybook|gitignore|dockerignore|npmignore|prettierignore|eslintignore|editorconfig|prettierrc|eslintrc|stylelintrc|babelrc|swcrc|nvmrc|node-version|python-version|ruby-version|java-version|browserslistrc|coveragerc|flake8|pylintrc|rubocop\.yml|rspec|clang-format|clang-tidy|golangci\.ya?ml|markdownlint|textlintrc|commitlintrc|lintstagedrc|releaserc|env|cache|next|nuxt|turbo|pytest_cache|mypy_cache|ruff_cache|nyc_output|tmp|git-blame-ignore-revs|mailmap|keep|gitkeep|local)(?:\.[\w.-]+)?$/;
 
-/** Why agents may not write a hidden name in a home folder, or undefined: programs and shells of a person read what stands
- *  there, by too many names to list. `below`: the names from the home folder down. */
+/** Why agents may not write a hidden name in a home folder, or undefined: the user's programs and shells read files
+ *  there, under too many names to list. `below`: the names from the home folder down. */
 export const protectedAtHome = ([first = ""]: readonly string[]): string | undefined => {
   const name = folded(first);
   return name.startsWith(".") && !OF_PROJECTS.test(name)

@@ -5,7 +5,7 @@
 
 import { matchesTokens, parsePattern } from "./name-pattern.ts";
 
-/** Hidden names, of which a few first letters are enough to tell what is meant. */
+/** Hidden names whose first few letters are enough to recognise them. */
 const HIDDEN: readonly string[] = [
   ...[".env", ".env.local", ".env~", ".env.bak", ".ssh", ".gnupg", ".aws", ".kube", ".netrc", ".pgpass"],
   ...[".git-credentials"],

@@ -226,17 +226,21 @@ const MAX_ROUNDS = 10;
 
 /** Sends SIGTERM to all processes with the mark, then SIGKILL after a grace period, including any they start meanwhile. */
 export const endStragglers = async (mark: string): Promise<void> => {
-  let left = findStragglers(mark);
-  if (left.length === 0) return;
-  for (const one of left) signal(one, "SIGTERM");
-  for (let waited = 0, step = 5; left.length > 0 && waited < GRACE_MS; waited += step, step = Math.min(2 * step, 80)) {
+  let stragglers = findStragglers(mark);
+  if (stragglers.length === 0) return;
+  for (const one of stragglers) signal(one, "SIGTERM");
+  for (
+    let waited = 0, step = 5;
+    stragglers.length > 0 && waited < GRACE_MS;
+    waited += step, step = Math.min(2 * step, 80)
+  ) {
     await after(step);
-    left = left.filter(({ pid, started }) => startOf(pid) === started);
+    stragglers = stragglers.filter(({ pid, started }) => startOf(pid) === started);
   }
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    left = findStragglers(mark);
-    if (left.length === 0) return;
-    for (const one of left) signal(one, "SIGKILL");
+    stragglers = findStragglers(mark);
+    if (stragglers.length === 0) return;
+    for (const one of stragglers) signal(one, "SIGKILL");
     await after(10);
   }
 };

@@ -27,7 +27,7 @@ export type CommandPathsContext = { readonly cwd: string; readonly home?: string
 export type SearchedFolder = {
   readonly folder: readonly string[];
   readonly hiddenToo: boolean;
-  /** As a plan, the search skips only the files that rules name. */
+  /** When it runs as a plan, the search skips the files that rules name. */
   readonly skipsRuledFiles: boolean;
 };
 
@@ -232,7 +232,7 @@ class Paths {
     return this.#folders.flatMap(ancestors).flatMap((folder) => this.#walked(folder, text));
   }
 
-  /** Nothing more is made of a text that is lost. */
+  /** A text that cannot be followed adds no more paths. */
   #walked(folder: Names, path: string): readonly Names[] {
     return this.#isLost ? [] : this.#give(walk(folder, path));
   }

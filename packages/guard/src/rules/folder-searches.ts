@@ -14,7 +14,7 @@ export type FolderSearches = {
   readonly hiddenToo: boolean;
   /** git shows the contents of any file of the repository. */
   readonly shows: boolean;
-  /** As a plan, it skips only the files that rules name. */
+  /** When it runs as a plan, it skips the files that rules name. */
   readonly skipsRuledFiles: boolean;
   /** Files whose names come from elsewhere. */
   readonly unknown: boolean;

@@ -1,7 +1,8 @@
 /** A filter for runs that may write in one folder only.
- *  Invariant: the folder is looked up when the filter is created: a link stands for its target, a missing folder is an error, and
- *  a folder that later takes its place is not written to.
- *  Elsewhere: judging calls (filters.ts), comparing the folder before and after a run (the caller), holding files open (../files). */
+ *  Invariant: the folder is looked up when the filter is created: a link means its target, a missing folder is an
+ *  error, and a folder that later takes its place is not written to.
+ *  Elsewhere: judging calls (filters.ts), comparing the folder before and after a run (the caller), holding files open
+ *  (../files). */
 
 import { type BigIntStats, realpathSync, statSync } from "node:fs";
 import { judgePath } from "../paths/index.ts";

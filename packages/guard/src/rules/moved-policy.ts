@@ -1,6 +1,6 @@
 /** What do rules mean for an agent that works in a worktree of the folder they were written for?
- *  Invariant: nothing is loosened. What is allowed or asked in the folder is so in the worktree, what is denied is denied in both,
- *  and the folder itself is closed.
+ *  Invariant: nothing is loosened. What is allowed or asked about in the folder is allowed or asked about in the
+ *  worktree, what is denied is denied in both, and the folder itself is closed.
  *  Elsewhere: what a rule covers (rules.ts), which agents work in a worktree (the caller). */
 
 import { type Move, movedPattern } from "./path-rules.ts";

@@ -1,4 +1,4 @@
-/** Which name did the user mean who mistyped one? Elsewhere: who asks (settings.ts, rules.ts). */
+/** Which known name did a user probably mean by a mistyped one? Elsewhere: its callers (settings.ts, rules.ts). */
 
 const FARTHEST = 3;
 

@@ -113,7 +113,7 @@ const rewrites: Note = (command) => {
 const dropsBranch: Note = (command) => {
   const [subcommand] = gitWords(command);
   const forced = command.has("D") || (command.has("d", "--delete") && command.has("f", "--force"));
-  return subcommand === "branch" && forced ? "deletes a branch even where it is not merged" : undefined;
+  return subcommand === "branch" && forced ? "deletes a branch even if it is not merged" : undefined;
 };
 
 const skipsHooks: Note = (command) => {

@@ -105,7 +105,7 @@ type Collection = {
   readonly starts: Start[];
   readonly depth: number;
   readonly levels?: Levels;
-  /** What could be the program of somebody who reads one. */
+  /** A text that an interpreter could read as its program. */
   readonly written?: Written;
   /** The text is such a program itself. */
   readonly isWritten?: true;
@@ -146,7 +146,7 @@ export const readAsPrograms = (commands: readonly ShellCommand[]): readonly stri
   return isRead ? written.texts.map(({ text }) => text) : [];
 };
 
-/** Whatever is written out anywhere may be what a reader gets. */
+/** Any text that a command prints may be what an interpreter reads. */
 const collectWritten = (readers: ReadonlySet<Reader>, into: Collection): string | undefined => {
   if (!readers.has("shell") && !readers.has("other")) return undefined;
   const inside: Collection = { ...into, written: NOTHING_WRITTEN, isWritten: true };
@@ -206,7 +206,7 @@ const collectSettings = ({ words, assigned }: ShellCommand, into: Collection): v
   });
   for (const { name, value } of [...assigned, ...given]) {
     const isRun = RUN_BY_NAME.test(name);
-    // Set for no program; what bash does with it is visible where it is used.
+    // Not set for a program; what bash does with it is visible where it is used.
     if (!isRun && (words.length === 0 || isComputed(value))) continue;
     into.starts.push({ words: [value], at: 0 });
     const text = value.text.replace(/^[|-]+/, "");

@@ -1,14 +1,14 @@
-/** Which words may follow an allowed command: what does `:*` stand for in an allow rule?
- *  Invariant: for the commands of this table, for names inside the project and for options that are listed here; an option
- *  that is not listed is asked about again, since it may have the program run, load or overwrite something that nobody
- *  named. For other commands, which only people write rules for, whatever follows, but for options that are known to do so.
- *  To allow only; what denies looks elsewhere.
+/** Which words may follow an allowed command: what does `:*` match in an allow rule?
+ *  Invariant: for the commands in this table, `:*` matches names inside the project and the options that are listed
+ *  here. An unlisted option is asked about again, because it may make the program run, load or overwrite something
+ *  that nobody named. For other commands, whose rules only people write, it matches everything except options that are
+ *  known to do so. This applies only to allow rules.
  *  Elsewhere: what a rule covers (bash-rules.ts), which rules are suggested (suggest.ts). */
 
 type Command = {
   /** Options without a value. */
   readonly flags?: string;
-  /** Options with a plain value, behind them or glued by `=`. */
+  /** Options with a plain value, as the next word or attached by `=`. */
   readonly valued?: string;
   /** After `--` come the arguments of the project's own script. */
   readonly script?: true;
@@ -119,7 +119,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 
 const listOf = (names = ""): readonly string[] => names.split(" ").filter((name) => name !== "");
 
-/** The command of the table that begins with these words, and how many words of it there are. */
+/** The command in the table that these words begin with, and how many words it has. */
 const commandOf = (words: readonly string[]): { readonly command: Command; readonly words: number } | undefined => {
   for (let count = Math.min(words.length, 3); count > 0; count -= 1) {
     const first = words.slice(0, count);
@@ -132,10 +132,10 @@ const commandOf = (words: readonly string[]): { readonly command: Command; reado
   return undefined;
 };
 
-/** How many words of a command a rule with `:*` keeps; undefined where only the whole command will do. */
+/** How many words of a command a rule with `:*` keeps; undefined if only a rule for the whole command is safe. */
 export const starredWords = (words: readonly string[]): number | undefined => commandOf(words)?.words;
 
-/** A name inside the project, a number, a pattern: nothing that leads out of it, and no text for a shell. */
+/** A name inside the project, a number or a pattern; not a path that leads out of it, and no text for a shell. */
 const isPlain = (word: string): boolean =>
   /^[\w@.,+%^][\w@.,:+%^/*-]*$/.test(word) && !/(?:^|\/)\.\.(?:\/|$)|::/.test(word);
 
@@ -182,7 +182,7 @@ const known = (long: string, short = "", words?: RegExp): Running => ({
   ...(words ? { words } : {}),
 });
 
-/** Commands that are not in the table: what is known to run or load something. Small letters, without dashes. */
+/** For commands that are not in the table: options known to run or load something. Lower case, without dashes. */
 const RUNNING: Readonly<Record<string, Running>> = {
   git: known("upload-pack receive-pack exec config config-env template open-files-in-pager", "", /::/),
   make: known("eval file makefile include-dir directory", "fICE", /^[\w.]+\s*(?:[:+?!]|::|:::)?=/),
@@ -209,7 +209,7 @@ const goesBeyond = ({ long, short = "", words }: Running, rest: readonly string[
   return (end < 0 ? rest : rest.slice(0, end)).some((word) => {
     if (words?.test(word)) return true;
     if (!/^-./.test(word)) return false;
-    // Some programs take any case, `_` for `-`, and one dash for two.
+    // Some programs accept any case, `_` instead of `-`, and one dash instead of two.
     const name = (word.split("=", 1)[0] ?? word).replace(/^-+/, "").toLowerCase();
     const plain = name.replaceAll("_", "-");
     const isLong = long.some(
@@ -220,8 +220,8 @@ const goesBeyond = ({ long, short = "", words }: Running, rest: readonly string[
   });
 };
 
-/** May these words follow those of a rule that ends in `:*`? A rule for other words than those of the table is one that a
- *  person wrote. */
+/** May these words follow those of a rule that ends in `:*`? If the rule's words are not in the table, a person wrote
+ *  the rule. */
 export const coversRest = (words: readonly string[], rest: readonly string[]): boolean => {
   const found = commandOf(words);
   if (found?.words === words.length) return coveredBy(found.command, rest);

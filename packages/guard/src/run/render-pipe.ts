@@ -181,10 +181,10 @@ const expandAll = async (
   if (program === "git") return expandGit(words, place, searchState);
   if (!walk) return { words };
   const entered = words.map((word) => reenter(word, cwd, program));
-  const left = lookThrough(walk, searchState);
-  if ("problem" in left) return left;
-  if (!GREPS.includes(program)) return { words: withoutKeys(program, entered, left) };
-  const round = replaceStarts(entered, operands, left);
+  const exclusions = lookThrough(walk, searchState);
+  if ("problem" in exclusions) return exclusions;
+  if (!GREPS.includes(program)) return { words: withoutKeys(program, entered, exclusions) };
+  const round = replaceStarts(entered, operands, exclusions);
   return { words: withoutKeys(program, round.words, round.exclusions) };
 };
 

@@ -110,13 +110,13 @@ export const lookThrough = (
   if (isHidden || ruled.length > MAX_EXCLUDED)
     return { problem: "rules name too many files below to exclude them; search a smaller folder" };
   const keys = found.filter(({ byRule }) => !byRule);
-  const left = ruled.map(([, one]) => one);
-  if (keys.length <= MAX_EXCLUDED) return { ...walk, found: [...keys, ...left], isWhole };
+  const ruledFiles = ruled.map(([, one]) => one);
+  if (keys.length <= MAX_EXCLUDED) return { ...walk, found: [...keys, ...ruledFiles], isWhole };
   // No pattern matches files that are secret only because of their location, such as some settings in a home folder.
   const unnamed = keys.filter(({ path }) => !isSecret(relative(walk.here.path, path)));
   if (unnamed.length > MAX_EXCLUDED)
     return { problem: "too many files below may contain secrets to exclude them; search a smaller folder" };
-  return { ...walk, found: [...unnamed, ...left], isWhole: false };
+  return { ...walk, found: [...unnamed, ...ruledFiles], isWhole: false };
 };
 
 /** diff is run without following links, so a link to a folder is replaced by its target. */

@@ -28,7 +28,7 @@ const rows: readonly (readonly [command: string, ...notes: string[]])[] = [
   ["git stash"],
   ["git commit --amend", "rewrites history"],
   ["git filter-branch x", "rewrites history"],
-  ["git branch -D x", "deletes a branch even where it is not merged"],
+  ["git branch -D x", "deletes a branch even if it is not merged"],
   ["git commit -nm x", "skips hooks"],
   ["git -c core.hooksPath=/dev/null commit", "skips hooks"],
   ["sudo -u bob rm -rf build", "runs as another user, by default root", "deletes folders with everything in them"],

@@ -29,7 +29,8 @@ import { ToolWorld } from "./tool-world.ts";
 
 export const PRODUCT = "prefork";
 
-/** A conversation, and all that forks from it, stays where its entries are: providers that route by a key are given one. */
+/** Gives providers that route by a key the same key for a conversation and all its forks, so that they reach the
+ *  machine with its cache entries. */
 export const withRoutingKey = (settings: KeySettings, { routes }: Protocol, key: string): KeySettings =>
   routes && settings.cacheKey === undefined ? { ...settings, cacheKey: key } : settings;
 
@@ -110,7 +111,7 @@ export class Agent implements AsyncDisposable {
     };
   }
 
-  /** Enters a prompt, with what has changed around the conversation. */
+  /** Enters a prompt, together with changes in the conversation's surroundings. */
   async enterPrompt(prompt: Prompt, signal: AbortSignal): Promise<void> {
     const { line, emit, notices } = this.#parts;
     const { mode } = this.guard;

@@ -130,8 +130,8 @@ const requestSummary = async (compacting: CompactionParts, signal: AbortSignal):
     markers,
     closing: { maxTokens: fitted.maxTokens, stream: true },
   });
-  const begun = now();
-  const service = serviceOf(settings, begun);
+  const startedAt = now();
+  const service = serviceOf(settings, startedAt);
   const attempts = new AttemptUsage(promptLength);
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
@@ -143,7 +143,9 @@ const requestSummary = async (compacting: CompactionParts, signal: AbortSignal):
     const usd = costOf(usage, facts, service)?.total;
     used = { usage, usd: usd ?? 0 };
     const spent = usd === undefined ? {} : { usd };
-    journal.appendAll([{ entry: { kind: "response", turn: 0, id, model, stop, usage, ms: now() - begun, ...spent } }]);
+    journal.appendAll([
+      { entry: { kind: "response", turn: 0, id, model, stop, usage, ms: now() - startedAt, ...spent } },
+    ]);
     const read = readSummary(textOf(message.content));
     return read.ok ? { ok: true, summary: read.summary, usage } : { ok: false, reason: read.reason };
   } catch (caught) {

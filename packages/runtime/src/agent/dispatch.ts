@@ -40,7 +40,7 @@ export type Dispatch = {
   readonly now: () => number;
   /** How long we wait for a tool after an abort. */
   readonly graceMs?: number; // default: 5,000
-  /** Where it may work, if that is not wherever the guard lets it. */
+  /** Where it may work, if that is less than the guard allows. */
   readonly bounds?: WorkBounds | undefined;
   readonly hooks?: CallHooks;
   /** Present if a batch must not wait for its slow calls. */
@@ -164,13 +164,13 @@ const answerEach = async (
     } else if (ready.readOnly) answers.push(runCall(ready, dispatch, { signal, patience, later }));
     else {
       await settle();
-      const begun = dispatch.now();
+      const startedAt = dispatch.now();
       const answer = signal.aborted
         ? refuse(call, dispatch, NOT_BEGUN)
         : runCall(ready, dispatch, { signal, patience });
       answers.push(answer);
       await settle();
-      if (patience) patience.leftMs = Math.max(LEAST_PATIENCE_MS, patience.leftMs - (dispatch.now() - begun));
+      if (patience) patience.leftMs = Math.max(LEAST_PATIENCE_MS, patience.leftMs - (dispatch.now() - startedAt));
     }
   }
   return stopped;
@@ -224,10 +224,10 @@ type HookedDecision = Decision & { readonly plan?: CommandPlan };
 /** What would the call do, and may it? */
 const judgeInput = (
   { call, tool, dispatch }: Proposing,
-  given: RawJson,
+  rawInput: RawJson,
 ): Judged | { readonly ok: false; readonly reason: string } => {
-  const moved = dispatch.bounds?.relocate?.({ ...call, input: given });
-  const checked = dispatch.registry.check(tool, moved?.input ?? given);
+  const moved = dispatch.bounds?.relocate?.({ ...call, input: rawInput });
+  const checked = dispatch.registry.check(tool, moved?.input ?? rawInput);
   if (!checked.ok) return checked;
   const { input, args } = checked;
   const touches = touchesOf(tool, input);
@@ -296,7 +296,7 @@ const askAbout = async (call: ToolUseBlock, asking: Asking, signal: AbortSignal)
   }
 };
 
-/** Whoever answers may miss an abort or fail. Neither may delay the batch. */
+/** The person or program that answers may miss an abort or fail. Neither may delay the batch. */
 const answerOf = async (
   { ask, allowAlways }: Dispatch,
   question: Omit<Question, "id" | "agent">,
@@ -323,16 +323,16 @@ const runCall = async (
   { signal, patience, later }: Running,
 ): Promise<ToolResultBlock> => {
   const { call, readOnly, reason, plan } = ready;
-  const begun = dispatch.now();
+  const startedAt = dispatch.now();
   const closed = await dispatch.bounds?.begin?.(ready.judged.touches);
   if (closed !== undefined) return refuse(call, dispatch, { fault: "denied", text: closed });
   dispatch.record.started(call.id, call.name, readOnly);
   const asPlan = plan ? { asPlan: true as const } : {};
   dispatch.emit({ type: "call_started", callId: call.id, tool: call.name, reason, ...asPlan });
-  const given = patience
+  const output = patience
     ? await orMoved(ready, dispatch, { patience, signal })
     : await resultOf(ready, dispatch, signal);
-  const ended = { ...given, ms: dispatch.now() - begun };
+  const ended = { ...output, ms: dispatch.now() - startedAt };
   if (!later) return enter(call, dispatch, ended);
   const result = resultWith(call, ended);
   dispatch.record.read(result);
@@ -344,12 +344,12 @@ type CallResult = { readonly content: Content; readonly fault?: CallFault };
 
 const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<CallResult> => {
   const { call, tool, judged, notes } = ready;
-  const begun = dispatch.now();
+  const startedAt = dispatch.now();
   const output = await outputOf(ready, dispatch, signal);
   const content = await dispatch.shorten(call.id, tool.name, [...asBlocks(notes), ...toContent(output)]);
   const fault = output.fault ? { fault: output.fault } : {};
   if (!dispatch.hooks) return { content, ...fault };
-  const ran = { ...judged, ...fault, text: shownText(content), ms: dispatch.now() - begun };
+  const ran = { ...judged, ...fault, text: shownText(content), ms: dispatch.now() - startedAt };
   const added = await dispatch.hooks.after(call.id, ran, signal);
   return { content: [...content, ...asBlocks(added.map((note) => `[${note}]`))], ...fault };
 };

@@ -1,7 +1,7 @@
-/** What executes requests: a provider's API, the simulator, a local model.
- *  An engine is a description. A session connects to it, shares one client among all agents that use the same endpoint and
- *  credential, so that back-off and pacing hold for all of them, and closes every client when it closes. An agent holds a
- *  reference to the engine that it uses; a fork holds its parent's.
+/** What executes requests: a provider's API, the simulator, a local model. An engine is a description. A session
+ *  connects to it, shares one client among all agents that use the same endpoint and credential, so that back-off and
+ *  pacing apply to all of them, and closes every client when it closes. An agent holds a reference to the engine that
+ *  it uses; a fork holds its parent's.
  *  Elsewhere: sending (@prefork/wire), which engine a user chose (the command line). */
 
 import { hash } from "node:crypto";
@@ -94,10 +94,10 @@ export type AgentEngine = {
   readonly window: number;
 };
 
-/** What a journal says of the engine that its bytes were made for. */
+/** What a journal says about the engine that its bytes were encoded for. */
 export type NamedEngine = {
   readonly protocol: string;
-  /** Unknown where nobody noted it. */
+  /** Absent if it was not recorded. */
   readonly address: string | undefined;
 };
 
@@ -159,7 +159,7 @@ export class Engines {
 const isNamed = ({ protocol, address }: Engine, named: NamedEngine): boolean =>
   protocol.name === named.protocol && (named.address === undefined || isSameAddress(address, named.address));
 
-/** The embedded engine is the same in each process, though its cache and its address are not. */
+/** The built-in rehearsal engine is the same in each process, although its cache and its address are not. */
 const isSameAddress = (a: string | undefined, b: string): boolean =>
   a === b || [a, b].every((address) => address?.startsWith(REHEARSAL_SCHEME));
 

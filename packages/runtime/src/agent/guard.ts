@@ -132,7 +132,7 @@ export class AgentGuard {
     };
   }
 
-  /** Which files do rules keep back from what is read without a call: does one deny reading them, or say to ask? */
+  /** Which files must not be read without a call, because a rule denies reading them or says to ask? */
   keptBack(): (path: string) => boolean {
     const { deny, ask } = this.context().policy;
     return namedBy([...deny, ...ask]);

@@ -41,9 +41,9 @@ export type LineageJournal = Pick<Journal, "appendAll" | "flush">;
 export type LineageState = {
   readonly protocol: Protocol;
   readonly prefix: FrozenPrefix;
-  /** Of the last request. */
+  /** The markers of the last request. */
   readonly markers: readonly Marker[];
-  /** Was that one answered? */
+  /** Is the last request still unanswered? */
   readonly unanswered?: boolean;
   readonly head: Head;
   readonly epoch: number;
@@ -66,7 +66,7 @@ export type LineageState = {
 
 /** How the next request is sent, if it belongs to a family. */
 export type NextRequest = {
-  readonly markers?: (prefix: FrozenPrefix) => readonly Marker[]; // default: as of any other
+  readonly markers?: (prefix: FrozenPrefix) => readonly Marker[]; // default: the same as for any other request
   /** Resolves when it may be sent. */
   readonly admit: (signal: AbortSignal) => Promise<Ticket>;
   /** Is nobody waiting for anybody any more? Then a rewrite of the context need not wait for the family. Default: never. */
@@ -135,7 +135,7 @@ export class Lineage {
     this.#entered?.({ role: "user", content: blocks });
   }
 
-  /** Adds what was grown before, once for several lines. */
+  /** Adds a prefix that was grown once for several lines. */
   adopt({ prefix, drafts }: Growth): void {
     this.#journal.appendAll(drafts);
     this.#state = { ...this.#state, prefix };
@@ -159,7 +159,7 @@ export class Lineage {
 
   /** A deliberate rewrite: from here on the context begins with this. `also`: entries of the same write. */
   startEpoch(reason: EpochReason, beginning: NewEpoch, also: readonly PlainEntry[] = []): void {
-    this.#next = undefined; // of bytes that are gone
+    this.#next = undefined; // it was planned for bytes that are gone
     const { turns } = this.#state;
     const { protocol = this.#state.protocol } = beginning;
     const epoch = this.#lastEpoch + 1;

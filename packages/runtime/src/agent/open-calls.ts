@@ -31,9 +31,9 @@ export class OpenCalls {
   readonly #ended = new Map<string, ToolResultBlock>();
   #endedUnder = "";
 
-  constructor(line: Lineage, left: LeftOpen) {
+  constructor(line: Lineage, leftOpen: LeftOpen) {
     this.#line = line;
-    this.#left = { ...left, under: line.prefix.hash };
+    this.#left = { ...leftOpen, under: line.prefix.hash };
   }
 
   /** A call has its result: it is in the journal, or the call only read and its result enters next. */

@@ -48,9 +48,9 @@ export type AgentOptions = {
 export type AgentSettings = {
   /** `main`, or the id of a task. */
   readonly name: string;
-  /** What it is for, where it is not the main agent. */
+  /** What it is for, if it is not the main agent. */
   readonly scope?: string;
-  /** Of a fork: its directive, which is repeated when its context is summed up. */
+  /** Of a fork: its directive, which is repeated after a compaction. */
   readonly directive?: string;
   readonly maxTokens: number;
   readonly ttl: Ttl;
@@ -58,7 +58,7 @@ export type AgentSettings = {
   readonly thinks: boolean;
 };
 
-/** What may be called, and who answers where that is open. */
+/** What may be called, and who answers questions about it. */
 export type Rights = {
   readonly policy: Policy;
   readonly mode: Mode;
@@ -87,15 +87,15 @@ export type AgentParts = {
   readonly remember?: ((rule: string) => Promise<void>) | undefined;
   /** The forks that the calls of this turn requested. */
   readonly family?: () => StartedFamily | undefined;
-  /** What tasks, or a parent, have to say at the next boundary. */
+  /** Notices from tasks, or from a parent, for the next turn boundary. */
   readonly notices?: () => TailNotes;
   /** Keeps a batch from waiting for its slow calls. */
   readonly slowCalls?: (calls: readonly ToolUseBlock[]) => SlowCallPolicy | undefined;
-  /** Where it may work, if that is not wherever its guard lets it. */
+  /** Where it may work, if that is less than its guard allows. */
   readonly bounds?: WorkBounds;
   /** What runs in the background now, for a summary. */
   readonly tasks?: () => readonly OpenTask[];
-  /** What an earlier run of the agent has left. */
+  /** The state that an earlier run of the agent left in its journal. */
   readonly replayed?: Replayed | undefined;
   /** What its journal holds of its state; for a resumed fork, with what its parent had read. */
   readonly state: ReadonlyMap<string, Json>;
@@ -125,14 +125,14 @@ export type TailNotes = {
   readonly entered: () => void;
 };
 
-/** What a tool gives, as it enters the conversation. */
+/** A tool's result, as it enters the conversation. */
 export type Content = readonly (TextBlock | ImageBlock)[];
 
-/** Where an agent may work, where its guard would let it work anywhere. */
+/** Where an agent may work, if that is less than its guard allows. */
 export type WorkBounds = {
   /** Rewrites a call whose paths belong somewhere else; its result says so. */
   readonly relocate?: (call: ToolUseBlock) => { readonly input: string; readonly note: string } | undefined;
-  /** Right before a call begins: why it does not begin after all. */
+  /** Called right before a call begins. Returns the reason if it must not begin. */
   readonly begin?: (touches: Touches | undefined) => Promise<string | undefined>;
 };
 
@@ -147,16 +147,16 @@ export type SlowCallPolicy = {
 export type MovedCall = {
   readonly callId: string;
   readonly tool: string;
-  /** What it will have given, shortened as any result is. */
+  /** Its result when it has ended, shortened like any other. */
   readonly result: Promise<{ readonly content: Content; readonly fault?: CallFault }>;
   readonly stop: () => void;
 };
 
-/** What an agent has of the session's extensions. */
+/** The part of the session's extensions that an agent uses. */
 export type AgentExtensions = {
   readonly sections: readonly Section[];
   readonly offered?: () => OfferedTools;
-  /** `fork`: starts one for a skill; absent where nobody may. */
+  /** `fork`: starts a fork for a skill; absent if forks are not allowed. */
   readonly delegation: (fork?: DelegatedCall) => Pick<Delegation, "mcpCall" | "skill">;
   readonly hooks?: AgentHooks;
 };

@@ -1,7 +1,7 @@
-/** Starts agents in the background, for the main agent's model and for programs, and answers for them afterwards.
- *  Every way to start an agent first checks whether it is allowed. An agent that was asked for has a row before its
- *  call is answered, so that a crash forgets nothing. Siblings start from the same bytes, and limits hold for every
- *  way to start.
+/** Starts agents in the background, for the main agent's model and for programs, and controls them afterwards. Every
+ *  way to start an agent first checks whether it is allowed. An agent that was asked for has a row before its call is
+ *  answered, so that a crash forgets nothing. Siblings start from the same bytes, and limits apply to every way to
+ *  start.
  *  Elsewhere: what runs (runs.ts), bytes and order (../fork: family.ts), opening a child (local-host.ts). */
 
 import { addAbortListener } from "node:events";
@@ -102,7 +102,7 @@ export class ChildLauncher {
     const full = this.#full();
     if (full !== undefined) return refusal(full);
     const plan = {
-      ...createPlan(request.wanted, this.#names(), settings),
+      ...createPlan(request.requested, this.#names(), settings),
       ...(request.blocksCaller ? { call: callId } : {}),
     };
     this.#turn ??= { family: plan.task, tasks: [] };
@@ -216,11 +216,11 @@ export class ChildLauncher {
     const { starts, onAllEnded } = this.#starts.startForks(plans, { ...forking, startedByProgram: true });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
-    const begun = runs.start(
+    const started = runs.start(
       this.#prepared(starts).map((start) => ({ ...start, notifies: false, startedByProgram: true })),
     );
     void this.#afterAllEnded(plans, onAllEnded);
-    return plans.map((plan) => this.#handle(plan, begun));
+    return plans.map((plan) => this.#handle(plan, started));
   }
 
   /** Moves a task that somebody waits for to the background; without an id, all of them. */
@@ -308,8 +308,8 @@ export class ChildLauncher {
     }
     const agents = others.map((plan) => this.#starts.startEmpty(plan, { family, siblings: turn }));
     const all = this.#prepared([...starts, ...agents]);
-    const begun = await runs.start(all.map((start) => ({ ...start, notifies: true })));
-    begun.forEach((problem, at) => {
+    const started = await runs.start(all.map((start) => ({ ...start, notifies: true })));
+    started.forEach((problem, at) => {
       const id = all[at]?.child.fork.task;
       if (problem !== undefined && id !== undefined) problems.set(id, problem);
     });
@@ -363,7 +363,7 @@ export class ChildLauncher {
     return task.state.end === "reported" ? { text: task.result.text } : refusal(task.result.text);
   }
 
-  #handle(plan: ForkPlan, begun: Promise<unknown>): ForkHandle {
+  #handle(plan: ForkPlan, started: Promise<unknown>): ForkHandle {
     const { runs, listen } = this.#options;
     const running = runs.find(plan.task);
     if (!running) throw new Error(`${plan.task} was not started`);
@@ -371,7 +371,7 @@ export class ChildLauncher {
     return new ForkHandle({
       id: plan.task,
       label: plan.label,
-      running: begun.then(() => running),
+      running: started.then(() => running),
       events: () =>
         isOver() ? noEvents() : taskEvents(listen(), { task: plan.task, agent: plan.agentId ?? plan.task }),
       abort: () => running.stop(),

@@ -126,7 +126,7 @@ export class LocalHost implements ChildHost {
   async open(plan: ChildPlan, parent: ChildParent, signal: AbortSignal): Promise<OpenChild> {
     const { origins } = this.#options;
     const { task } = plan.fork;
-    const opening: Opening = { plan, parent, signal, origin: origins.get(task) ?? {} };
+    const opening: OpeningChild = { plan, parent, signal, origin: origins.get(task) ?? {} };
     origins.delete(task);
     const { begins } = plan;
     if (begins.kind === "fork") return this.#openFork(opening, begins.additions);
@@ -134,7 +134,7 @@ export class LocalHost implements ChildHost {
   }
 
   /** A child that continues its parent's bytes. */
-  async #openFork(opening: Opening, additions: readonly Addition[]): Promise<OpenChild> {
+  async #openFork(opening: OpeningChild, additions: readonly Addition[]): Promise<OpenChild> {
     const { fork } = opening.origin;
     if (!fork) throw new Error(`${opening.plan.fork.task} has no prefix in this process`);
     const { parent, family, order } = fork;
@@ -156,18 +156,18 @@ export class LocalHost implements ChildHost {
         // In a worktree nothing was read yet: the parent read other files.
         const reads = workspace.isWorktree ? ReadState.empty() : world.reads.clone();
         const sent = family.expectations[order]?.parent;
-        const made = await this.#make(opening, {
+        const child = await this.#makeAgent(opening, {
           ...opened,
           line,
           inherited: { reads, replacements: world.replacements },
         });
-        return this.#run(opening, { ...made, sent });
+        return this.#run(opening, { ...child, sent });
       },
     );
   }
 
   /** A child that knows nothing but its prompt. */
-  async #openEmpty(opening: Opening): Promise<OpenChild> {
+  async #openEmpty(opening: OpeningChild): Promise<OpenChild> {
     const { options, registry, store, journal: writer } = this.#options;
     const parent = this.#options.parent();
     const { protocol } = parent.engine;
@@ -188,18 +188,18 @@ export class LocalHost implements ChildHost {
         const line = beginLineage(journal, protocol, {
           head: { model, tools: registry.specs, system: agentPrompt(), settings },
         });
-        const made = await this.#make(opening, { ...opened, line });
+        const child = await this.#makeAgent(opening, { ...opened, line });
         const { notice } = workspace;
         const prompt = notice === undefined ? fork.directive : `${fork.directive}\n\n${notice}`;
-        await made.agent.enterPrompt(prompt, NEVER);
+        await child.agent.enterPrompt(prompt, NEVER);
         opening.parent.append({ kind: "message", message: { role: "user", content: [text(prompt)] } });
-        return this.#run(opening, made);
+        return this.#run(opening, child);
       },
     );
   }
 
   /** A child that has ended, from its journal. */
-  async #resume(opening: Opening, { session, mail }: Resuming): Promise<OpenChild> {
+  async #resume(opening: OpeningChild, { session, mail }: Resuming): Promise<OpenChild> {
     const { worktrees, store, settings } = this.#options;
     const { fork } = opening.plan;
     const { journal, replayed } = await openJournal(store, session);
@@ -213,7 +213,7 @@ export class LocalHost implements ChildHost {
       if (!line) throw new Error(`session ${session} has nothing to resume from`);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
       const engine = this.#engineFor(line, replayed);
-      const made = await this.#make(opening, { journal, line, workspace, replayed, state, engine });
+      const made = await this.#makeAgent(opening, { journal, line, workspace, replayed, state, engine });
       const { shared, inherited, turns } = replayed;
       if (turns === 0 && shared && inherited) {
         const conditions = {
@@ -245,9 +245,9 @@ export class LocalHost implements ChildHost {
 
   /** Opens what a new child needs before its line can begin: a worktree if its plan says so, and a journal. */
   async #openInWorkspace(
-    opening: Opening,
+    opening: OpeningChild,
     createKept: (facts: JournalFacts) => Promise<JournalWriter>,
-    open: (opened: Opened) => Promise<OpenChild>,
+    open: (opened: OpenedWorkspace) => Promise<OpenChild>,
   ): Promise<OpenChild> {
     const { fork, siblings } = opening.plan;
     const { worktrees, options } = this.#options;
@@ -260,7 +260,7 @@ export class LocalHost implements ChildHost {
     );
   }
 
-  #workspaceFor({ plan, signal }: Opening, { journal, worktree }: Closing): ChildWorkspace {
+  #workspaceFor({ plan, signal }: OpeningChild, { journal, worktree }: OpenedResources): ChildWorkspace {
     const { options, worktrees, registry } = this.#options;
     const moved = (): void => void journal.appendAll([{ entry: { kind: "state", slot: MOVED_SLOT, value: true } }]);
     const { touches: touchesOf } = registry;
@@ -278,7 +278,7 @@ export class LocalHost implements ChildHost {
   }
 
   /** A child that cannot be opened leaves nothing open and no unfinished worktree. */
-  async #closingOnFailure<T>({ journal, worktree }: Closing, open: () => Promise<T>): Promise<T> {
+  async #closingOnFailure<T>({ journal, worktree }: OpenedResources, open: () => Promise<T>): Promise<T> {
     try {
       return await open();
     } catch (error) {
@@ -288,7 +288,7 @@ export class LocalHost implements ChildHost {
     }
   }
 
-  async #make(opening: Opening, making: Making): Promise<Made> {
+  async #makeAgent(opening: OpeningChild, making: ChildAgentOptions): Promise<ChildAgent> {
     const { registry, settings, extensions } = this.#options;
     const { plan, origin } = opening;
     const { fork } = plan;
@@ -347,8 +347,8 @@ export class LocalHost implements ChildHost {
     return { agent, workspace, inbox, journal, audit, edited: () => [...earlier, ...edits.files] };
   }
 
-  #run({ plan: { fork }, parent, signal }: Opening, made: Made): OpenChild {
-    const { agent, workspace, inbox, journal, audit, edited, sent } = made;
+  #run({ plan: { fork }, parent, signal }: OpeningChild, child: ChildAgent): OpenChild {
+    const { agent, workspace, inbox, journal, audit, edited, sent } = child;
     const { state, prefix } = agent.line;
     return new ChildRun({
       ...{ plan: fork, parent, agent, workspace, inbox, signal },
@@ -406,7 +406,7 @@ export class LocalHost implements ChildHost {
     });
   }
 
-  /** The answer "always" holds for the whole session: for the parent and for all children that run now. */
+  /** The answer "always" applies to the whole session: to the parent and to all children that run now. */
   async #remember(rule: string): Promise<void> {
     const { parent, options } = this.#options;
     for (const guard of [parent().guard, ...this.#guards]) guard.allow(rule);
@@ -425,7 +425,7 @@ const askFor = ({ ask }: ChildParent, workspace: ChildWorkspace): Ask | undefine
 
 /** Passes each message that enters the context on to the parent. */
 const entersIn =
-  ({ parent }: Opening) =>
+  ({ parent }: OpeningChild) =>
   (message: Message): void =>
     parent.append({ kind: "message", message });
 
@@ -441,7 +441,7 @@ const NO_REPORT: Report = { scope: "", result: "", keyFiles: [], filesChanged: [
 type JournalFacts = { readonly cwd: string; readonly product: string };
 
 /** A child that is being opened. */
-type Opening = {
+type OpeningChild = {
   readonly plan: ChildPlan;
   readonly parent: ChildParent;
   readonly signal: AbortSignal;
@@ -450,11 +450,11 @@ type Opening = {
 
 type Resuming = Extract<ChildPlan["begins"], { readonly kind: "resume" }>;
 
-type Closing = { readonly journal: Journal; readonly worktree?: ChildWorktree | undefined };
+type OpenedResources = { readonly journal: Journal; readonly worktree?: ChildWorktree | undefined };
 
-type Opened = { readonly journal: Journal; readonly workspace: ChildWorkspace };
+type OpenedWorkspace = { readonly journal: Journal; readonly workspace: ChildWorkspace };
 
-type Making = Opened &
+type ChildAgentOptions = OpenedWorkspace &
   Pick<AgentParts, "line" | "replayed" | "inherited"> & {
     /** Default: what its journal holds. */
     readonly state?: AgentParts["state"];
@@ -462,7 +462,7 @@ type Making = Opened &
     readonly engine?: AgentEngine;
   };
 
-type Made = Opened & {
+type ChildAgent = OpenedWorkspace & {
   readonly agent: Agent;
   readonly inbox: Inbox;
   /** A text says why there is no audit. */

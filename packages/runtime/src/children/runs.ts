@@ -239,7 +239,7 @@ export class Runs {
   async #work(running: Running, child: OpenChild): Promise<void> {
     const { table, clock, emit, parent } = this.#options;
     const { plan } = running;
-    const begun = clock.now();
+    const startedAt = clock.now();
     try {
       const session = child.session === undefined ? {} : { session: child.session };
       // Kept with the task until they are in its own journal, which ignores messages that it already has.
@@ -253,7 +253,7 @@ export class Runs {
       child.stop({ end: "failed", reason: errorMessage(error) });
     }
     const { end, report, ...result } = await child.result();
-    const ended = { ...result, toolUses: running.toolUses, ms: clock.now() - begun };
+    const ended = { ...result, toolUses: running.toolUses, ms: clock.now() - startedAt };
     this.#end(running, { end, result: ended, ...(report ? { report } : {}) });
   }
 

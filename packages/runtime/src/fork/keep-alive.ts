@@ -80,7 +80,7 @@ export class KeepAlive {
     const fitted = fitRequest(account(), { promptTokens: measured?.tokens ?? 0, maxTokens: 0, facts, ttls, speed });
     if (!fitted.ok) return false;
     let used: Spent = { usage: noUsage, usd: 0 };
-    const begun = clock.now();
+    const startedAt = clock.now();
     try {
       const closing = { maxTokens: 0, stream: false };
       const prepared = prepare({
@@ -94,10 +94,10 @@ export class KeepAlive {
         mayRetry: () => false,
         ...(measured ? { promptTokens: measured.tokens } : {}),
       });
-      const cost = costOf(usage, facts, serviceOf(head.settings, begun))?.total;
+      const cost = costOf(usage, facts, serviceOf(head.settings, startedAt))?.total;
       used = { usage, usd: cost ?? 0 };
       const usd = cost === undefined ? {} : { usd: cost };
-      journal.append({ kind: "response", turn: 0, id, model, stop, usage, ms: clock.now() - begun, ...usd });
+      journal.append({ kind: "response", turn: 0, id, model, stop, usage, ms: clock.now() - startedAt, ...usd });
       emit({ type: "keep_alive_sent", read: usage.read, reason, ...usd });
       return usage.read * 2 > promptTokens(usage);
     } catch (error) {

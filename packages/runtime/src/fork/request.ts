@@ -63,12 +63,17 @@ export type ForkOptions = TailChoice & {
   };
 };
 
-type Wanted = Pick<ForkOptions, "prompt" | "label" | "mode" | "isolation"> & { readonly agentType?: string };
+type RequestedAgent = Pick<ForkOptions, "prompt" | "label" | "mode" | "isolation"> & { readonly agentType?: string };
 
 export type AgentCallRequest =
   /** `blocksCaller`: the call is answered when the agent has ended. `whyNotFork`: why it is not a fork, if the call asked for
    *  one. */
-  | { readonly ok: true; readonly wanted: Wanted; readonly blocksCaller: boolean; readonly whyNotFork?: string }
+  | {
+      readonly ok: true;
+      readonly requested: RequestedAgent;
+      readonly blocksCaller: boolean;
+      readonly whyNotFork?: string;
+    }
   | { readonly ok: false; readonly reason: string };
 
 export const GENERAL_PURPOSE = "general-purpose";
@@ -85,23 +90,23 @@ export const readAgentCall = (
   if (!gate.allowed && gate.isFinal) return no(`Nothing was started: ${gate.reason}. Do the work yourself.`);
   const blocksCaller = settings.forksOff && inBackground !== true;
   const mode = blocksCaller ? "sync" : "fire-and-forget";
-  const wanted: Wanted = {
+  const requested: RequestedAgent = {
     ...{ prompt, label: description, mode },
     ...(isolation === "worktree" ? { isolation } : {}),
   };
   switch (type) {
     case "fork":
-      return gate.allowed ? { ok: true, wanted, blocksCaller: false } : no(`No fork was started: ${gate.reason}.`);
+      return gate.allowed ? { ok: true, requested, blocksCaller: false } : no(`No fork was started: ${gate.reason}.`);
     case undefined:
-      if (gate.allowed && !settings.isExplicit) return { ok: true, wanted, blocksCaller: false };
+      if (gate.allowed && !settings.isExplicit) return { ok: true, requested, blocksCaller: false };
       return {
         ok: true,
-        wanted: { ...wanted, agentType: GENERAL_PURPOSE },
+        requested: { ...requested, agentType: GENERAL_PURPOSE },
         blocksCaller,
         ...(gate.allowed || settings.forksOff ? {} : { whyNotFork: gate.reason }),
       };
     case GENERAL_PURPOSE:
-      return { ok: true, wanted: { ...wanted, agentType: GENERAL_PURPOSE }, blocksCaller };
+      return { ok: true, requested: { ...requested, agentType: GENERAL_PURPOSE }, blocksCaller };
     default:
       return no(`Unknown subagent_type ${JSON.stringify(type)}. Use "${GENERAL_PURPOSE}", or omit it to start a fork.`);
   }

@@ -136,9 +136,9 @@ export class StoredPrefixes {
   /** Entries that an earlier run of the session left behind. */
   async takeOver(state: ReadonlyMap<string, Json>, account: Budget): Promise<void> {
     for (const [slot, value] of state) {
-      const left = slot.startsWith(STORED_SLOT) ? parseStored(value) : undefined;
-      if (!left) continue;
-      const { name, model, tokens, from, until } = left;
+      const entry = slot.startsWith(STORED_SLOT) ? parseStored(value) : undefined;
+      if (!entry) continue;
+      const { name, model, tokens, from, until } = entry;
       const now = this.#options.clock.now();
       const how = await this.#remove(name);
       this.#release(

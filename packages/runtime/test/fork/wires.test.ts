@@ -44,7 +44,7 @@ const WIRES: readonly Wire[] = [
   { rules: "gemini", profile: "gemini", model: "gemini-3.8-flash", path: "/v1beta" },
   {
     ...{ rules: "deepseek", profile: "deepseek", model: "deepseek-flash", path: "/v1" },
-    because: "what the parent's answer ended is still being built",
+    because: "the entry of the parent's answer is still being built",
     varies: true,
   },
   { rules: "minimax", profile: "minimax", model: "MiniMax-M2.7", path: "" },
@@ -55,7 +55,7 @@ const WIRES: readonly Wire[] = [
     profile: "llama.cpp",
     model: "any",
     path: "/v1",
-    because: "all where they come one after another: slots share nothing",
+    because: "everything if sent one after another: slots share nothing",
   },
 ];
 

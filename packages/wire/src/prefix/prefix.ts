@@ -318,7 +318,7 @@ export class FrozenPrefix {
     };
   }
 
-  #add(message: Message, left: readonly string[] = [], sent?: SentBlocks): FrozenPrefix {
+  #add(message: Message, stillPending: readonly string[] = [], sent?: SentBlocks): FrozenPrefix {
     const { encoder } = this.#state.origin;
     const segments = encoder.message(message, this.#place, sent);
     if (segments.length === 0) throw new InputError(`a ${message.role} message needs a block that is not empty`);
@@ -326,7 +326,7 @@ export class FrozenPrefix {
     const newCalls = callsIn(message);
     const calls = message.role === "assistant" ? newCalls : this.#state.calls;
     const ids = newCalls.map(({ id }) => id);
-    const grown = this.#grow(segments, { pending: [...left, ...ids], close }, calls);
+    const grown = this.#grow(segments, { pending: [...stillPending, ...ids], close }, calls);
     return ids.length === 0
       ? grown
       : new FrozenPrefix({ ...grown.#state, callIds: { ids, before: this.#state.callIds } });

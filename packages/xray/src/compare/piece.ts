@@ -74,12 +74,12 @@ export const fieldText = ({ at, form, name }: Field, rule: KeyOrderRule): string
 
 /** Values are preceded by their length, so that no content can imitate a boundary. */
 const ownText = ({ level, role, kind, fields, settings }: Piece, rule: KeyOrderRule): string => {
-  const said = fields.map((field) => {
+  const fieldTexts = fields.map((field) => {
     const text = fieldText(field, rule);
     return `\n${field.name}:${isStringHere(field.at) ? "s" : "j"}${text.length}:${text}`;
   });
-  const set = settings.map(({ name, text }) => `\n${name}=${text.length}:${text}`);
-  return `${level}/${role}/${kind}${said.join("")}${set.join("")}`;
+  const settingTexts = settings.map(({ name, text }) => `\n${name}=${text.length}:${text}`);
+  return `${level}/${role}/${kind}${fieldTexts.join("")}${settingTexts.join("")}`;
 };
 
 /** Hashes chained from the first piece on. */

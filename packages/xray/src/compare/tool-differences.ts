@@ -65,7 +65,7 @@ export const toolDifference = (
 
 /** The same tool under another name: its description or its schema is the same. */
 const isRenamed = ({ a, b }: Pair, one: PromptPiece, other: PromptPiece): boolean => {
-  const said = ({ at }: PromptPiece, rule: Pair["a"]["text"], key: string): string => {
+  const memberText = ({ at }: PromptPiece, rule: Pair["a"]["text"], key: string): string => {
     const members = at ? membersAt(at) : [];
     const called = memberAt(members, "function");
     const inside = called ? membersAt(called) : members;
@@ -73,8 +73,8 @@ const isRenamed = ({ a, b }: Pair, one: PromptPiece, other: PromptPiece): boolea
     return value ? (stringAt(value) ?? unorderedText(value, rule)) : "";
   };
   return ["description", "input_schema", "parameters", "parametersJsonSchema"].some((key) => {
-    const text = said(one, a.text, key);
-    return text.length >= LONG_ENOUGH && text === said(other, b.text, key);
+    const text = memberText(one, a.text, key);
+    return text.length >= LONG_ENOUGH && text === memberText(other, b.text, key);
   });
 };
 

@@ -206,14 +206,14 @@ export class Analysis {
     flight.state = "settled";
     const { trail, asked, answered } = flight;
     const now = answered?.firstByteAt ?? asked.startedAt;
-    const left: Flight[] = [];
+    const stillWaiting: Flight[] = [];
     let isHeld = false;
     for (const next of this.#waiting.get(trail) ?? []) {
       isHeld ||= next.state === "waiting" && now - next.asked.startedAt <= PATIENCE_MS;
-      if (isHeld || next.state === "waiting") left.push(next);
+      if (isHeld || next.state === "waiting") stillWaiting.push(next);
       else this.#enter(next);
     }
-    if (left.length > 0) this.#waiting.set(trail, left);
+    if (stillWaiting.length > 0) this.#waiting.set(trail, stillWaiting);
     else this.#waiting.delete(trail);
   }
 

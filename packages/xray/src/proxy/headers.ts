@@ -53,15 +53,15 @@ const forwardHeaders = (
   overrides: Readonly<Record<string, string | undefined>>,
 ): readonly string[] => {
   const named = new Set(listOf(raw, "connection").filter((name) => !ESSENTIAL.has(name)));
-  const said = new Set<string>();
+  const seen = new Set<string>();
   const kept: string[] = [];
   for (let at = 0; at < raw.length; at += 2) {
     const [name = "", value = ""] = [raw[at], raw[at + 1]];
     const key = name.toLowerCase();
     if (Object.hasOwn(overrides, key)) {
       const text = overrides[key];
-      if (text !== undefined && !said.has(key)) kept.push(name, text);
-      said.add(key);
+      if (text !== undefined && !seen.has(key)) kept.push(name, text);
+      seen.add(key);
     } else if (!HOP_BY_HOP.has(key) && !named.has(key)) kept.push(name, value);
   }
   return kept;
@@ -100,7 +100,7 @@ export type AnswerFraming = {
 /** The headers of an answer for the client. */
 export const answerHeaders = (raw: RawHeaders, { closes, isChunked }: AnswerFraming): readonly string[] => {
   const framing = headerValue(raw, "transfer-encoding") || "chunked";
-  const isSaid = hasHeader(raw, "transfer-encoding");
+  const hasTransferEncoding = hasHeader(raw, "transfer-encoding");
   return [
     ...forwardHeaders(raw, {
       connection: closes ? "close" : undefined,
@@ -108,7 +108,7 @@ export const answerHeaders = (raw: RawHeaders, { closes, isChunked }: AnswerFram
       ...(isChunked ? {} : { trailer: undefined }),
     }),
     ...(closes && !hasHeader(raw, "connection") ? ["Connection", "close"] : []),
-    ...(isChunked && !isSaid ? ["Transfer-Encoding", framing] : []),
+    ...(isChunked && !hasTransferEncoding ? ["Transfer-Encoding", framing] : []),
   ];
 };
 
@@ -155,11 +155,11 @@ const valuesIn = (name: string, value: string): readonly string[] => {
 /** Everything in a request that proves who sent it, to be redacted everywhere. */
 export const secretsIn = (raw: RawHeaders, url: string): readonly string[] => {
   const query = [...new URLSearchParams(url.split("?").slice(1).join("?"))];
-  const said = [
+  const values = [
     ...pairsOf(raw).filter(([name]) => CREDENTIALS.has(name.toLowerCase()) || SECRET_NAME.test(name)),
     ...query.filter(([name]) => SECRET_NAME.test(name) || /^(?:sig|code)$/i.test(name)),
   ].flatMap(([name, value]) => valuesIn(name, value));
-  return [...new Set(said)]
+  return [...new Set(values)]
     .filter((value) => value.length >= SHORTEST_SECRET)
     .sort((one, other) => other.length - one.length);
 };

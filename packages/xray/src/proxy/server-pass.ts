@@ -119,17 +119,17 @@ export const pass = (passing: Passing): void => {
   // A client that disconnects is noticed by the close event that follows.
   request.on("error", () => undefined);
   response.on("error", () => undefined);
-  const left = (): void => {
+  const onDisconnect = (): void => {
     if (response.writableFinished) return;
     finish("aborted");
     outgoing.destroy();
   };
   // A response that waits behind another one on its connection never emits "close" itself.
   const { socket } = request;
-  socket.once("close", left);
+  socket.once("close", onDisconnect);
   response.once("close", () => {
-    socket.off("close", left);
-    left();
+    socket.off("close", onDisconnect);
+    onDisconnect();
   });
   sendBody(request, outgoing, tap);
 };

@@ -15,7 +15,7 @@ export type ThreadSettings = Omit<TrailOptions, "models"> & {
   readonly bodyLimit: number;
   readonly recordTo: string | undefined;
   /** Somebody listens to events. */
-  readonly tells: boolean;
+  readonly hasListener: boolean;
 };
 
 export type AnalysisThread = {
@@ -44,10 +44,10 @@ const GATHERED_MS = 10;
 const script = new URL(`./thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
 
 export const startThread = (
-  settings: Omit<ThreadSettings, "tells">,
+  settings: Omit<ThreadSettings, "hasListener">,
   onEvent: ((event: ProxyEvent) => void) | undefined,
 ): AnalysisThread => {
-  const workerData: ThreadSettings = { ...settings, tells: onEvent !== undefined };
+  const workerData: ThreadSettings = { ...settings, hasListener: onEvent !== undefined };
   const worker = new Worker(script, { workerData, stdin: false, resourceLimits: SMALL });
   const asked = new Map<number, (report: ThreadReport | undefined) => void>();
   let state = "runs";

@@ -14,7 +14,7 @@ const port = parentPort;
 if (port === null) throw new Error("this runs in a thread");
 const tell = (message: FromAnalysis): void => port.postMessage(message);
 
-const { recordTo, models, tells, ...settings } = workerData as ThreadSettings;
+const { recordTo, models, hasListener, ...settings } = workerData as ThreadSettings;
 
 class Recording {
   readonly #recorder: Recorder;
@@ -46,7 +46,7 @@ const analysis = new Analysis({
   ...settings,
   models: new Map<string, ModelFacts>(models),
   onEvent: (event) => {
-    if (tells) tell({ type: "event", event });
+    if (hasListener) tell({ type: "event", event });
   },
   onReleased: (bytes) => {
     released.bytes += bytes;

@@ -161,7 +161,7 @@ export const dashscopeScenes: readonly Scene[] = [
   },
   {
     ...DASHSCOPE,
-    name: "near miss: without markers it is kept by itself",
+    name: "near miss: without markers it is cached automatically",
     requests: [qwen(system(1_300), asks(20, 2)), qwen(system(1_300), asks(20, 2), says(7, 8), asks(20, 3))],
     cause: nothing,
     read: 1_320,
