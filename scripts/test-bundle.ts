@@ -113,12 +113,12 @@ const META = {
 const ownMeta: Plugin = {
   name: "own-meta",
   setup: ({ onLoad }) =>
-    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+    onLoad({ filter: /\.(?:ts|m?js)$/ }, ({ path }) => {
       const text = readFileSync(path, "utf8");
       if (!text.includes("import.meta.")) return undefined;
       const facts = JSON.stringify({ url: pathToFileURL(path).href, dirname: dirname(path) });
       const own = `const ownMeta = { ...${facts}, main: process.argv[1] === ${JSON.stringify(path)} };`;
-      return { contents: `${own} ${text}`, loader: "ts" };
+      return { contents: `${own} ${text}`, loader: path.endsWith(".ts") ? "ts" : "js" };
     }),
 };
 
