@@ -286,14 +286,14 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
         refuse("var may only show identities and the default branch: git var GIT_AUTHOR_IDENT");
     },
   },
-  // Shows what a patch would do; it is not applied unless --apply is given.
+  // Prints what a patch says; it is not applied unless --apply is given. Without --check, which opens the files that
+  // the patch names, and tells by its messages what is in them.
   apply: {
     flags: "vR",
     valued: "p",
-    long: "stat numstat summary check verbose reverse",
+    long: "stat numstat summary verbose reverse",
     check: (given) => {
-      if (!has(given, "stat", "numstat", "summary", "check"))
-        refuse("apply changes files; use git apply --stat PATCH or --check", "write");
+      if (!has(given, "stat", "numstat", "summary")) refuse("apply changes files; use git apply --stat PATCH", "write");
     },
   },
   replace: {
