@@ -6,7 +6,7 @@
 import { LISTS_NAMES } from "../indirect-reads.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { checkRepetition, checkWidth, type InnerCommand, type ProgramTable, program } from "./program.ts";
+import { checkRepetition, checkWidth, checkZone, type InnerCommand, type ProgramTable, program } from "./program.ts";
 
 /** How many values each part of an expression takes. */
 const PARTS: Readonly<Record<string, number>> = {
@@ -103,6 +103,7 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
     if (value && RUNNING.includes(value.text))
       throw new Refusal(`find ${text} ${value.text} could be mistaken for an action; use another value`);
     if (value && text === "-printf") checkWidth("find -printf", value.text);
+    if (value && /^-newer[acm]t$/.test(text)) checkZone(`find ${text}`, value.text);
     if (value && /^-i?regex$/.test(text)) checkRepetition("find", value.text);
     read.push(...words.slice(at, at + 1 + takes));
     at += 1 + takes;

@@ -150,6 +150,14 @@ export const limitWidths =
     for (const { name, value = "" } of options) if (names.includes(name)) checkWidth(program, value);
   };
 
+const NAMES_ZONE = /^TZ="[A-Za-z][\w+/-]*"(?!.*TZ=)/is;
+
+/** Dates of GNU programs may begin with a time zone, and any file that it names is opened: a pipe would block. */
+export const checkZone = (program: string, date: string): void => {
+  if (/TZ\s*=/i.test(date) && !NAMES_ZONE.test(date.trim()))
+    throw new Refusal(`${program} takes time zones by their names: TZ="Europe/Berlin"`);
+};
+
 /** Combines checks; all of them must pass. */
 export const allOf =
   (...checks: readonly ((given: ParsedArguments) => void)[]) =>

@@ -3,7 +3,7 @@
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { checkWidth, limitWidths, type ProgramTable, program } from "./program.ts";
+import { checkWidth, checkZone, limitWidths, type ProgramTable, program } from "./program.ts";
 
 const noOptions = program({});
 
@@ -75,7 +75,8 @@ export const systemPrograms: ProgramTable = {
     valued: "dr",
     glued: "I",
     long: "utc universal rfc-email iso-8601? rfc-3339= date= reference= version",
-    check: ({ operands }) => {
+    check: ({ operands, options }) => {
+      for (const { name, value = "" } of options) if (name === "d" || name === "date") checkZone("date", value);
       if (operands.some(({ text, pattern }) => pattern || !text.startsWith("+")))
         throw new Refusal("date may only print the time: date +FORMAT", "write");
       for (const { text } of operands) checkWidth("date", text);
