@@ -2,7 +2,15 @@
  *  Invariant: comments, order and all other values of the file stay as they are; a file that is not valid JSON is not changed.
  *  Elsewhere: choosing and writing the file (the command line), whether the new text is valid (settings.ts). */
 
-import { applyEdits, findNodeAtLocation, getNodeValue, modify, type ParseError, parseTree } from "jsonc-parser";
+import {
+  applyEdits,
+  findNodeAtLocation,
+  getNodeValue,
+  modify,
+  type Node,
+  type ParseError,
+  parseTree,
+} from "jsonc-parser";
 
 export type Edited = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
 
@@ -17,9 +25,8 @@ export type EditableSettings = {
 /** `text` undefined: there is no file yet. */
 export const editableSettings = (text: string | undefined): EditableSettings | undefined => {
   const before = text === undefined || text.trim() === "" ? "{}\n" : text;
-  const errors: ParseError[] = [];
-  const root = parseTree(before, errors, { allowTrailingComma: true });
-  if (root?.type !== "object" || errors.length > 0) return undefined;
+  const root = treeOf(before);
+  if (root?.type !== "object") return undefined;
   return {
     valueAt: (path) => {
       const node = findNodeAtLocation(root, [...path]);
@@ -34,4 +41,15 @@ export const editableSettings = (text: string | undefined): EditableSettings | u
       return applyEdits(before, modify(before, [...path], value, { formattingOptions }));
     },
   };
+};
+
+/** Undefined if the text is not valid JSON, or nested too deeply for the parser, which calls itself for every level. */
+const treeOf = (text: string): Node | undefined => {
+  const errors: ParseError[] = [];
+  try {
+    const root = parseTree(text, errors, { allowTrailingComma: true });
+    return errors.length === 0 ? root : undefined;
+  } catch {
+    return undefined;
+  }
 };

@@ -97,11 +97,9 @@ const readProjectFile = async (
   if (found === undefined) return [];
   if (!found.ok) return skipFile(found.reason);
   if (entries && !isEntryOf(entries[MCP_FILE], found.bytes)) return skipFile("it was changed while prefork started");
-  const text = found.bytes.toString("utf8");
-  const errors: ParseError[] = [];
-  const read = fileShape.safeParse(parse(text, errors, { allowTrailingComma: true }));
-  const [error] = errors;
-  if (error) return skipFile(`not JSON: ${printParseErrorCode(error.error)} at character ${error.offset}`);
+  const parsed = parseJson(found.bytes.toString("utf8"));
+  if ("problem" in parsed) return skipFile(parsed.problem);
+  const read = fileShape.safeParse(parsed.value);
   if (!read.success) return skipFile("it has no mcpServers object");
   const servers: Record<string, WrittenServers[string]> = {};
   for (const [name, value] of Object.entries(read.data.mcpServers ?? {})) {
@@ -112,6 +110,18 @@ const readProjectFile = async (
     else if (entry.data.disabled !== true) servers[name] = toWrittenServer(entry.data);
   }
   return [{ path, servers }];
+};
+
+const parseJson = (text: string): { readonly value: unknown } | { readonly problem: string } => {
+  const errors: ParseError[] = [];
+  try {
+    const value: unknown = parse(text, errors, { allowTrailingComma: true });
+    const [error] = errors;
+    if (error) return { problem: `not JSON: ${printParseErrorCode(error.error)} at character ${error.offset}` };
+    return { value };
+  } catch {
+    return { problem: "it is nested too deeply" }; // the parser calls itself for every level
+  }
 };
 
 const toWrittenServer = ({

@@ -149,6 +149,19 @@ test("an untrusted folder is not read, and a link or a malformed file is skipped
   });
 });
 
+test("a file that is nested too deeply is skipped, and is not edited", async () => {
+  using place = scratch();
+  const deep = `${"[".repeat(300_000)}${"]".repeat(300_000)}`;
+  const text = `{"mcpServers":{"a":{"command":"x","args":${deep}}}}`;
+  const file = place.put("a/.mcp.json", text);
+  assert.deepEqual(await readServers({ settings: [], environment: {}, project: place.at("a"), trusted: true }), {
+    servers: [],
+    notices: [`${file} is skipped: it is nested too deeply`],
+    skipped: [],
+  });
+  assert.deepEqual(editServers(text, "b", { command: "run" }), { ok: false, reason: "the file is not valid JSON" });
+});
+
 test("a server is added and removed without touching anything else in the file", () => {
   const before = '{\n  // mine\n  "permissions": {\n    "mode": "plan" // always\n  }\n}\n';
   const added = editServers(before, "a", { command: "run", args: ["x"] });
