@@ -3,7 +3,7 @@
  *  is kept.
  *  Elsewhere: when it runs (merge.ts). Settings or the command line choose the command, never a repository. */
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { endStragglers, eraseKeysFromBlock, MARK, newMark, withoutProviderKeys } from "@prefork/guard/internal";
 
 export type CheckResult = { readonly ok: boolean; readonly output: string };
@@ -23,7 +23,7 @@ export const runCheck = (command: string, options: CheckOptions): Promise<CheckR
   const { promise, resolve } = Promise.withResolvers<CheckResult>();
   eraseKeysFromBlock();
   const mark = newMark();
-  const child = spawn("/bin/bash", ["-c", command], {
+  const child: ChildProcess = spawn("/bin/bash", ["-c", command], {
     cwd,
     env: { ...withoutProviderKeys(environment), [MARK]: mark },
     detached: true,
@@ -33,8 +33,9 @@ export const runCheck = (command: string, options: CheckOptions): Promise<CheckR
   const collect = (chunk: Buffer): void => {
     output = (output + chunk.toString()).slice(-MAX_OUTPUT_CHARACTERS);
   };
-  child.stdout.on("data", collect);
-  child.stderr.on("data", collect);
+  // There are no streams if the system has no file descriptors left; then the error event says so.
+  child.stdout?.on("data", collect);
+  child.stderr?.on("data", collect);
   const stop = (why: string) => (): void => {
     output += `\n${why}`;
     try {

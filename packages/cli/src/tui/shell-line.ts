@@ -3,7 +3,7 @@
  *  its environment; Esc or two minutes end it with everything it started.
  *  Elsewhere: commands of the agent (@prefork/guard). */
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { toolEnvironment } from "@prefork/runtime/internal";
 import type { TerminalContext } from "./context.ts";
 import { safeLine, safeText } from "./state/index.ts";
@@ -13,7 +13,7 @@ const MAX_MS = 120_000;
 
 export const runShellLine = async (command: string, { io, state, dispatch }: TerminalContext): Promise<void> => {
   const shell = io.env.SHELL || "/bin/sh";
-  const child = spawn(shell, ["-c", command], {
+  const child: ChildProcess = spawn(shell, ["-c", command], {
     cwd: state().cwd,
     env: toolEnvironment(io.env),
     detached: true, // a group of its own, so that everything it starts can be ended
@@ -33,8 +33,8 @@ export const runShellLine = async (command: string, { io, state, dispatch }: Ter
   const keep = (chunk: Buffer): void => {
     if (output.text.length < MAX_OUTPUT) output.text += chunk.toString("utf8");
   };
-  child.stdout.on("data", keep);
-  child.stderr.on("data", keep);
+  child.stdout?.on("data", keep);
+  child.stderr?.on("data", keep);
   const code = await new Promise<number | string>((resolve) => {
     child.on("error", (error) => resolve(error.message));
     child.on("close", (ended, signal) => resolve(ended ?? signal ?? 1));

@@ -3,7 +3,7 @@
  *  program ends with the call, after a timeout in any case, and when it takes too much memory.
  *  Elsewhere: the environment and the sandbox (@prefork/guard), the programs (list-files.ts, ripgrep.ts). */
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { cleanEnvironment } from "@prefork/guard/internal";
 import type { ToolContext } from "./tool.ts";
 
@@ -34,7 +34,7 @@ export const runProgram = (
 ): Promise<ProgramEnd> =>
   new Promise((done, fail) => {
     const [bash, ...options] = LIMITED;
-    const child = spawn(
+    const child: ChildProcess = spawn(
       bash,
       [...options, ...(readOnlySandbox === undefined ? argv : readOnlySandbox.enter(argv, cwd))],
       {
@@ -52,10 +52,10 @@ export const runProgram = (
     };
     const abort = (): void => stop("aborted");
     const timer = setTimeout(() => stop("timed-out"), TIMEOUT_MS);
-    child.stdout.on("data", (chunk: Buffer) => {
+    child.stdout?.on("data", (chunk: Buffer) => {
       if (ended === "finished" && !output(chunk)) stop("enough");
     });
-    child.stderr.on("data", (chunk: Buffer) => {
+    child.stderr?.on("data", (chunk: Buffer) => {
       if (errors.length < MAX_ERRORS) errors += chunk.toString("utf8");
     });
     const release = (): void => {
