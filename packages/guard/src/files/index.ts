@@ -10,6 +10,7 @@ export {
   lockHolder,
   thisProcess,
 } from "./lock.ts";
+export { UncheckedPathError, unlessMissing } from "./look.ts";
 export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState, tamperingRisk } from "./private-folder.ts";
 export { type PathJudge, pathJudge, realPath, resolvedPatterns, resolveName } from "./read-judge.ts";
 export { newDraftName, removeAbandonedDrafts } from "./replace.ts";

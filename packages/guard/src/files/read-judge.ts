@@ -8,6 +8,7 @@ import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { fromHome, mayContainSecrets } from "../paths/index.ts";
 import { broadFolderProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../rules/index.ts";
+import { unlessMissing } from "./look.ts";
 
 export type PathJudge = {
   /** Why a file must not be read. The path is absolute and contains no link. */
@@ -85,11 +86,5 @@ const resolvePattern = (names: Names): readonly Names[] => {
 export const resolveName = (folder: string, name: string): string =>
   isAbsolute(name) ? name : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;
 
-/** The canonical path, or the path itself if nothing is there. */
-export const realPath = (path: string): string => {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
-};
+/** The canonical path, or the path itself if nothing is there. Throws if that is unknown. */
+export const realPath = (path: string): string => unlessMissing(path, () => realpathSync.native(path)) ?? path;

@@ -6,7 +6,7 @@
 
 import { type Dirent, lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { listFolder } from "../files/index.ts";
+import { listFolder, UncheckedPathError, unlessMissing } from "../files/index.ts";
 
 /** Read in every folder, and in all folders above it. */
 const ALWAYS_READ: readonly string[] = [
@@ -32,20 +32,22 @@ const entriesOf = (folder: string, most: number): readonly Dirent[] => {
 /** Must the file that a link leads to not be read? */
 export type LinkJudge = (target: string) => boolean;
 
-const leadsTo = (path: string, mayNot: LinkJudge): boolean => {
-  try {
-    return lstatSync(path).isSymbolicLink() && mayNot(realpathSync.native(path));
-  } catch {
-    return false;
-  }
-};
+const leadsTo = (path: string, mayNot: LinkJudge): boolean =>
+  isRisky(path, () => lstatSync(path).isSymbolicLink() && mayNot(realpathSync.native(path)));
 
-const keepsWaiting = (path: string): boolean => {
-  try {
+const keepsWaiting = (path: string): boolean =>
+  isRisky(path, () => {
     const stats = statSync(path);
     return stats.isFIFO() || stats.isCharacterDevice();
-  } catch {
-    return false;
+  });
+
+/** What cannot be checked counts as risky. */
+const isRisky = (path: string, look: () => boolean): boolean => {
+  try {
+    return unlessMissing(path, look) ?? false;
+  } catch (error) {
+    if (error instanceof UncheckedPathError) return true;
+    throw error;
   }
 };
 

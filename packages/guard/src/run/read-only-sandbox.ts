@@ -7,7 +7,7 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { pathJudge, realPath } from "../files/index.ts";
+import { pathJudge, realPath, unlessMissing } from "../files/index.ts";
 import { isSecret } from "../paths/index.ts";
 import { broadFolderProblem, type SandboxMode } from "../rules/index.ts";
 import { probeSandbox, type SandboxProbe } from "./sandbox.ts";
@@ -54,24 +54,15 @@ const MOST_COVERED = 400;
 const HOME_BOUNDS = { maxNames: 3_000, maxDepth: 3 };
 
 const kindOf = (path: string): "folder" | "file" | undefined => {
-  try {
-    const facts = lstatSync(path);
-    return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : undefined;
-  } catch {
-    return undefined;
-  }
+  const facts = unlessMissing(path, () => lstatSync(path));
+  return facts?.isDirectory() ? "folder" : facts?.isFile() ? "file" : undefined;
 };
 
-const hiddenFoldersAt = (home: string): readonly string[] => {
-  try {
-    return readdirSync(home, { withFileTypes: true })
-      .filter((entry) => entry.name.startsWith(".") && entry.isDirectory())
-      .map(({ name }) => join(home, name))
-      .filter((path) => !isSecret(path));
-  } catch {
-    return [];
-  }
-};
+const hiddenFoldersAt = (home: string): readonly string[] =>
+  (unlessMissing(home, () => readdirSync(home, { withFileTypes: true })) ?? [])
+    .filter((entry) => entry.name.startsWith(".") && entry.isDirectory())
+    .map(({ name }) => join(home, name))
+    .filter((path) => !isSecret(path));
 
 /** The files to cover for a program that runs here. If a name with secrets is a link, its target is covered. */
 const keysAround = ({ cwd, home, folders }: { cwd: string; home: string; folders: readonly string[] }) => {

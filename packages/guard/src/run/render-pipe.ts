@@ -6,7 +6,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { realPath, resolveName } from "../files/index.ts";
+import { realPath, resolveName, unlessMissing } from "../files/index.ts";
 import type { GitViews } from "../git/index.ts";
 import { objectProblem, ownAnswer, remoteProblem, withoutRenames } from "../git/index.ts";
 import { findProgram } from "../process/index.ts";
@@ -251,25 +251,21 @@ const valuesIn = (option: string): readonly string[] => {
 
 /** A folder that is too broad to be read completely, under any name. */
 const folderProblem = (path: string, judge: PathJudge): string | undefined => {
-  try {
-    const real = realpathSync.native(path);
-    return statSync(real).isDirectory() ? judge.folderProblem(real) : undefined;
-  } catch {
-    return undefined; // there is no such folder, and the program reports that itself
-  }
+  // If there is no such folder, the program reports that itself.
+  const real = unlessMissing(path, () => realpathSync.native(path));
+  const isFolder = real !== undefined && unlessMissing(real, () => statSync(real).isDirectory());
+  return isFolder ? judge.folderProblem(real) : undefined;
 };
 
 /** A link's target counts, not its name. A pipe or a socket would make its reader wait. */
 const linkProblem = (path: string, judge: PathJudge): string | undefined => {
-  try {
-    const real = realpathSync.native(path);
-    const stats = statSync(real);
-    if (stats.isFIFO() || stats.isSocket()) return `${path} is not a regular file`;
-    const problem = judge.problem(real) ?? judge.rules.problem(resolve(path));
-    return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
-  } catch {
-    return undefined; // there is no such file, and the program reports that itself
-  }
+  const real = unlessMissing(path, () => realpathSync.native(path));
+  const stats = real === undefined ? undefined : unlessMissing(real, () => statSync(real));
+  // If there is no such file, the program reports that itself.
+  if (real === undefined || stats === undefined) return undefined;
+  if (stats.isFIFO() || stats.isSocket()) return `${path} is not a regular file`;
+  const problem = judge.problem(real) ?? judge.rules.problem(resolve(path));
+  return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
 };
 
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;

@@ -260,11 +260,13 @@ const start = (
 };
 
 const MOST_FOLDERS = 20;
+/** The system mounts nothing over a longer path. */
+const MAX_PATH_CHARACTERS = 4_096;
 
 const foldersIn = (words: readonly string[], cwd: string): readonly string[] =>
   words
     .map((word) => resolveName(cwd, word))
-    .filter(isFolder)
+    .filter((path) => path.length < MAX_PATH_CHARACTERS && isFolder(path))
     .slice(0, MOST_FOLDERS);
 
 /** How long the last output may take to arrive. */

@@ -7,13 +7,13 @@
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
-import { pathJudge, realPath, resolveName } from "../files/index.ts";
+import { pathJudge, realPath, resolveName, UncheckedPathError } from "../files/index.ts";
 import { ReadBudget, viewProblem } from "../git/index.ts";
 import type { CommandPlan, PlanStep } from "../rules/index.ts";
 import { findBlockingFile } from "./blocking-files.ts";
 import type { ReadOnlySandbox } from "./read-only-sandbox.ts";
 import { atHome } from "./render-pipe.ts";
-import { type PipeContext, PlanOutput, RunningPipes, runPipe } from "./run-pipe.ts";
+import { type PipeContext, type PipeEnd, PlanOutput, RunningPipes, runPipe } from "./run-pipe.ts";
 
 export type PlanLimits = {
   readonly timeoutMs?: number; // default: 60,000
@@ -42,7 +42,16 @@ export type PlanResult = {
 const MAX_REPOSITORIES = 8;
 
 /** What keeps a plan from being run in this folder: a repository that we cannot parse, or whose config runs programs. */
-export const planHazard = (
+export const planHazard = (plan: CommandPlan, run: Pick<PlanRun, "cwd" | "home">): string | undefined => {
+  try {
+    return repositoryHazard(plan, run);
+  } catch (error) {
+    if (error instanceof UncheckedPathError) return error.message;
+    throw error;
+  }
+};
+
+const repositoryHazard = (
   plan: CommandPlan,
   { cwd, home = homedir() }: Pick<PlanRun, "cwd" | "home">,
 ): string | undefined => {
@@ -113,12 +122,21 @@ const runSteps = async (steps: readonly PlanStep[], initial: StepState, context:
       const inside = await runSteps(run.steps, state, context);
       state = run.scoped ? { ...inside, cwd: state.cwd } : inside;
     } else {
-      const { exitCode, refused = state.refused } = await runPipe(run.commands, { ...context, ...state });
+      const { exitCode, refused = state.refused } = await runPipe(run.commands, { ...context, ...state }).catch(
+        (error: unknown) => refuseUnchecked(error, context),
+      );
       const code = negated ? Number(exitCode === 0) : exitCode;
       state = { cwd: state.cwd, exitCode: code, ...(refused === undefined ? {} : { refused }) };
     }
   }
   return state;
+};
+
+/** What could not be checked is not run. */
+const refuseUnchecked = (error: unknown, { output }: PipeContext): PipeEnd => {
+  if (!(error instanceof UncheckedPathError)) throw error;
+  output.error(`${error.message}\n`);
+  return { exitCode: 127, refused: error.message };
 };
 
 type ChangeOfFolder = Extract<PlanStep["run"], { readonly kind: "cd" }>;

@@ -1,11 +1,11 @@
 /** Which files below some folders may contain secrets?
  *  Invariant: bounded, nearest first. Links are not entered, but their targets are judged. What was not searched is
- *  reported, so that nobody takes it for harmless.
+ *  reported, so that nobody takes it for harmless; a folder that cannot be listed for lack of resources is an error.
  *  Elsewhere: the names (../paths), excluding them from a walk (walk-limits.ts), covering them in the read-only
  *  sandbox (read-only-sandbox.ts). */
 
 import { type Dirent, realpathSync } from "node:fs";
-import { listFolder } from "../files/index.ts";
+import { listFolder, UncheckedPathError, unlessMissing } from "../files/index.ts";
 import { isSecret } from "../paths/index.ts";
 
 export type FoundSecret = {
@@ -42,19 +42,23 @@ const OF_THE_SYSTEM: readonly string[] = ["/proc", "/sys", "/dev"];
 /** Large, and rarely with secrets, so they are searched last. */
 const LAST: readonly string[] = ["node_modules", ".venv", "venv", "target", "vendor", ".cache", "dist", "build"];
 
-const entriesOf = (folder: string, most: number): readonly Dirent[] => {
-  try {
-    return listFolder(folder, most);
-  } catch {
-    return []; // if we cannot list it, a program cannot walk it either
-  }
-};
+/** Returns nothing if the folder may not be listed: then a program cannot walk it either. */
+const entriesOf = (folder: string, most: number): Lookup<readonly Dirent[]> =>
+  unlessTooLong(() => unlessMissing(folder, () => listFolder(folder, most)) ?? []);
 
-const leadsTo = (path: string): string | undefined => {
+const leadsTo = (path: string): Lookup<string | undefined> =>
+  unlessTooLong(() => unlessMissing(path, () => realpathSync.native(path)));
+
+type Lookup<T> = T | typeof TOO_LONG;
+const TOO_LONG = Symbol("the absolute path is too long for the system");
+
+/** A program goes down folder by folder, so it gets to places whose absolute paths are too long to be looked up. */
+const unlessTooLong = <T>(look: () => T): Lookup<T> => {
   try {
-    return realpathSync.native(path);
-  } catch {
-    return undefined;
+    return look();
+  } catch (error) {
+    if (error instanceof UncheckedPathError && error.code === "ENAMETOOLONG") return TOO_LONG;
+    throw error;
   }
 };
 
@@ -72,7 +76,12 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
     if (!next || seen.has(next.path)) continue;
     seen.add(next.path);
     const isRuled = keptBack?.inside(next.path);
-    for (const entry of entriesOf(next.path, maxNames - names)) {
+    const entries = entriesOf(next.path, maxNames - names);
+    if (entries === TOO_LONG) {
+      isWhole = false;
+      continue;
+    }
+    for (const entry of entries) {
       names += 1;
       if (names > maxNames) return { found, isWhole: false };
       // A name in another encoding cannot be followed from here; a program can.
@@ -80,7 +89,8 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
       const path = next.path.endsWith("/") ? next.path + entry.name : `${next.path}/${entry.name}`;
       if (entry.isSymbolicLink()) {
         const target = leadsTo(path);
-        if (target !== undefined && (isKey(target) || (isKey(path) && !SHOWS_WHICH.test(target))))
+        if (target === TOO_LONG) isWhole = false;
+        else if (target !== undefined && (isKey(target) || (isKey(path) && !SHOWS_WHICH.test(target))))
           found.push({ path, kind: "link", target });
       } else if (isKey(path)) found.push({ path, kind: entry.isDirectory() ? "folder" : "file" });
       else if (isRuled?.(path)) found.push({ path, kind: entry.isDirectory() ? "folder" : "file", byRule: true });
@@ -101,7 +111,9 @@ export const findPlaced = (folders: readonly string[], towards: Towards): Secret
   for (const folder of queue) {
     const leads = towards(folder);
     if (!leads) continue;
-    for (const entry of entriesOf(folder, MAX_NAMES - names)) {
+    const entries = entriesOf(folder, MAX_NAMES - names);
+    if (entries === TOO_LONG) return { found, isWhole: false };
+    for (const entry of entries) {
       names += 1;
       const path = folder.endsWith("/") ? folder + entry.name : `${folder}/${entry.name}`;
       const led = entry.isSymbolicLink() ? undefined : leads(path); // no walk enters a link

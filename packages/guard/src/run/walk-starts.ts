@@ -6,7 +6,7 @@
 import { lstatSync, statSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { realPath, resolveName } from "../files/index.ts";
+import { realPath, resolveName, unlessMissing } from "../files/index.ts";
 import type { View } from "../git/index.ts";
 import {
   askGit,
@@ -25,18 +25,9 @@ import type { Exclusions, WalkStart } from "./walk-limits.ts";
 /** Above this number, files are excluded by pattern. */
 const MAX_EXCLUDED = 200;
 
-export const isFolder = (path: string): boolean => orFalse(() => statSync(path).isDirectory());
+export const isFolder = (path: string): boolean => unlessMissing(path, () => statSync(path).isDirectory()) ?? false;
 
-const isLink = (path: string): boolean => orFalse(() => lstatSync(path).isSymbolicLink());
-
-/** False if the system cannot tell: then no program can read it either. */
-const orFalse = (look: () => boolean): boolean => {
-  try {
-    return look();
-  } catch {
-    return false;
-  }
-};
+const isLink = (path: string): boolean => unlessMissing(path, () => lstatSync(path).isSymbolicLink()) ?? false;
 
 type Walk = Pick<Exclusions, "starts" | "here">;
 
