@@ -10,9 +10,9 @@ export {
   lockHolder,
   thisProcess,
 } from "./lock.ts";
-export { UncheckedPathError, unlessMissing } from "./look.ts";
+export { existingPath, isFolder, realPath, UncheckedPathError, unlessMissing } from "./look.ts";
 export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState, tamperingRisk } from "./private-folder.ts";
-export { type PathJudge, pathJudge, realPath, resolvedPatterns, resolveName } from "./read-judge.ts";
+export { type PathJudge, pathJudge, resolvedPatterns, resolveName } from "./read-judge.ts";
 export { newDraftName, removeAbandonedDrafts } from "./replace.ts";
 export {
   type Entry,

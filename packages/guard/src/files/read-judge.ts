@@ -3,12 +3,12 @@
  *  in the home folder wherever that is, special files, and what the plan's rules deny.
  *  Elsewhere: names as they are written (../bash), rules (../rules). */
 
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { fromHome, mayContainSecrets } from "../paths/index.ts";
 import { broadFolderProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../rules/index.ts";
-import { unlessMissing } from "./look.ts";
+import { realPath, UncheckedPathError } from "./look.ts";
 
 export type PathJudge = {
   /** Why a file must not be read. The path is absolute and contains no link. */
@@ -71,11 +71,21 @@ const resolvePattern = (names: Names): readonly Names[] => {
   for (let end = fixed.length; end > 0; end -= 1) {
     const path = `/${fixed.slice(0, end).join("/")}`;
     if (!existsSync(path)) continue;
-    const place = realPath(path);
+    const place = checkedPath(path);
+    if (place === undefined) return []; // nothing reads through such a link
     const parts = place.split("/").filter((name) => name !== "");
     return place === path ? [] : [[...parts.map((name) => ({ name })), ...names.slice(end)]];
   }
   return [];
+};
+
+const checkedPath = (path: string): string | undefined => {
+  try {
+    return realPath(path);
+  } catch (error) {
+    if (error instanceof UncheckedPathError) return undefined;
+    throw error;
+  }
 };
 
 // --- where a name leads ------------------------------------------------------------------------------------------------
@@ -85,6 +95,3 @@ const resolvePattern = (names: Names): readonly Names[] => {
 /** A name relative to a folder, unnormalized. Not for `cd`, which resolves `..` by name. */
 export const resolveName = (folder: string, name: string): string =>
   isAbsolute(name) ? name : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;
-
-/** The canonical path, or the path itself if nothing is there. Throws if that is unknown. */
-export const realPath = (path: string): string => unlessMissing(path, () => realpathSync.native(path)) ?? path;

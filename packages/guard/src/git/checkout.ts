@@ -3,9 +3,9 @@
  *  worktree, submodule, separate git folder). Anything doubtful is a reason to ask, never "no repository".
  *  Elsewhere: what is read from it (records.ts), the copy that git gets to see (view.ts). */
 
-import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
+import { lstatSync, readlinkSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { readPlainFile, realPath, resolveName } from "../files/index.ts";
+import { isFolder, readPlainFile, realPath, resolveName } from "../files/index.ts";
 
 /** All paths are canonical. */
 export type Checkout = {
@@ -25,7 +25,7 @@ const LONGEST_POINTER = 4_096;
 
 /** The repository of a folder that exists. */
 export const locate = (folder: string): Located => {
-  let here = realpathSync.native(folder);
+  let here = realPath(folder);
   const { dev } = statSync(here);
   for (;;) {
     const path = join(here, ".git");
@@ -92,14 +92,6 @@ const checked = (checkout: Checkout): Checkout => {
     throw new ApprovalNeeded(`${join(top, ".git")} is not a repository that git could use`);
   for (const path of [top, git, common]) own(path);
   return checkout;
-};
-
-export const isFolder = (path: string): boolean => {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    return false;
-  }
 };
 
 /** git refuses repositories of other users. */

@@ -6,9 +6,9 @@
 
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
-import { listFolder, realPath, resolveName } from "../files/index.ts";
+import { isFolder, listFolder, realPath, resolveName } from "../files/index.ts";
 import type { ReadBudget } from "./checkout.ts";
-import { ApprovalNeeded, isFolder, readGitFile } from "./checkout.ts";
+import { ApprovalNeeded, readGitFile } from "./checkout.ts";
 
 /** More than any maintained repository has. */
 const MOST_NAMES = 50_000;

@@ -4,8 +4,8 @@
 
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { realPath, resolveName } from "../files/index.ts";
-import { ApprovalNeeded, type Checkout, isFolder, locate, placeOf, ReadBudget, readGitFile } from "./checkout.ts";
+import { isFolder, realPath, resolveName } from "../files/index.ts";
+import { ApprovalNeeded, type Checkout, locate, placeOf, ReadBudget, readGitFile } from "./checkout.ts";
 import { type IndexCopy, readIndex } from "./index-file.ts";
 import { readObjects } from "./links.ts";
 import { type Records, readRecords, readText } from "./records.ts";

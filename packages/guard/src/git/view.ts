@@ -151,7 +151,7 @@ export class View {
   /** For a git that runs in the folder. */
   variables(verb?: string): Readonly<Record<string, string>> {
     const { repository } = this;
-    if (repository === undefined) return outside(this.folder);
+    if (repository === undefined) return OUTSIDE;
     const kind = verb === "config" ? "settings" : "git";
     const folder = join(this.#where.place, kind);
     if (!this.#written.has(kind)) {
@@ -165,11 +165,8 @@ export class View {
   }
 }
 
-/** There is no repository, and git must not search for one itself. */
-const outside = (folder: string): Readonly<Record<string, string>> => {
-  const above = dirname(realPath(folder));
-  return above.includes(":") ? {} : { GIT_CEILING_DIRECTORIES: above };
-};
+/** There is no repository, and git must not search for one itself, wherever it gets to: it would obey its settings. */
+const OUTSIDE: Readonly<Record<string, string>> = { GIT_DIR: "/dev/null" };
 
 const viewFiles = (repository: ReadRepository, hiding: string): Records => {
   const { settings, isBare, index, records, attributes } = repository;

@@ -4,9 +4,9 @@
  *  tree may be missed; then the time limit of the run ends it.
  *  Elsewhere: files that a command names (render-pipe.ts), git's own files (../git/view.ts). */
 
-import { type Dirent, lstatSync, realpathSync, statSync } from "node:fs";
+import { type Dirent, lstatSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { listFolder, UncheckedPathError, unlessMissing } from "../files/index.ts";
+import { listFolder, realPath, UncheckedPathError, unlessMissing } from "../files/index.ts";
 
 /** Read in every folder, and in all folders above it. */
 const ALWAYS_READ: readonly string[] = [
@@ -33,7 +33,7 @@ const entriesOf = (folder: string, most: number): readonly Dirent[] => {
 export type LinkJudge = (target: string) => boolean;
 
 const leadsTo = (path: string, mayNot: LinkJudge): boolean =>
-  isRisky(path, () => lstatSync(path).isSymbolicLink() && mayNot(realpathSync.native(path)));
+  isRisky(path, () => lstatSync(path).isSymbolicLink() && mayNot(realPath(path)));
 
 const keepsWaiting = (path: string): boolean =>
   isRisky(path, () => {

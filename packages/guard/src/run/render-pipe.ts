@@ -3,10 +3,10 @@
  *  leads to secrets or to a special file is not passed to a program that prints contents.
  *  Elsewhere: judging names as they are written (../bash), running (run-pipe.ts). */
 
-import { realpathSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { realPath, resolveName, unlessMissing } from "../files/index.ts";
+import { existingPath, isFolder, realPath, resolveName, unlessMissing } from "../files/index.ts";
 import type { GitViews } from "../git/index.ts";
 import { objectProblem, ownAnswer, remoteProblem, withoutRenames } from "../git/index.ts";
 import { findProgram } from "../process/index.ts";
@@ -129,7 +129,7 @@ const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
   if (limit === undefined) return [];
   const timeout = findProgram("timeout");
   if (timeout === undefined) return { problem: "timeout: not found in system folders" };
-  const knowsForeground = !realpathSync(timeout).endsWith("busybox");
+  const knowsForeground = !realPath(timeout).endsWith("busybox");
   return [timeout, ...(knowsForeground ? ["--foreground"] : []), limit];
 };
 
@@ -252,14 +252,12 @@ const valuesIn = (option: string): readonly string[] => {
 /** A folder that is too broad to be read completely, under any name. */
 const folderProblem = (path: string, judge: PathJudge): string | undefined => {
   // If there is no such folder, the program reports that itself.
-  const real = unlessMissing(path, () => realpathSync.native(path));
-  const isFolder = real !== undefined && unlessMissing(real, () => statSync(real).isDirectory());
-  return isFolder ? judge.folderProblem(real) : undefined;
+  return isFolder(path) ? judge.folderProblem(realPath(path)) : undefined;
 };
 
 /** A link's target counts, not its name. A pipe or a socket would make its reader wait. */
 const linkProblem = (path: string, judge: PathJudge): string | undefined => {
-  const real = unlessMissing(path, () => realpathSync.native(path));
+  const real = existingPath(path);
   const stats = real === undefined ? undefined : unlessMissing(real, () => statSync(real));
   // If there is no such file, the program reports that itself.
   if (real === undefined || stats === undefined) return undefined;

@@ -9,7 +9,7 @@ import { closeSync, existsSync, openSync } from "node:fs";
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { realPath, resolveName } from "../files/index.ts";
+import { isFolder, realPath, resolveName } from "../files/index.ts";
 import { GitViews } from "../git/index.ts";
 import { cleanEnvironment, searchPath } from "../process/index.ts";
 import {
@@ -24,7 +24,6 @@ import {
 import { filterInTurns, firstProblem } from "./in-turns.ts";
 import { coveredIn, type ReadOnlySandbox } from "./read-only-sandbox.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
-import { isFolder } from "./walk-starts.ts";
 import { readXargsNames, type XargsNames } from "./xargs-names.ts";
 
 export type PipeContext = {

@@ -4,10 +4,9 @@
  *  Elsewhere: making plans (../bash), one pipe of a plan (run-pipe.ts), commands that needed approval (a real bash,
  *  with the tools). */
 
-import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
-import { pathJudge, realPath, resolveName, UncheckedPathError } from "../files/index.ts";
+import { isFolder, pathJudge, realPath, resolveName, UncheckedPathError } from "../files/index.ts";
 import { ReadBudget, viewProblem } from "../git/index.ts";
 import type { CommandPlan, PlanStep } from "../rules/index.ts";
 import { findBlockingFile } from "./blocking-files.ts";
@@ -75,14 +74,6 @@ const repositoryHazard = (
   return undefined;
 };
 
-const isFolder = (path: string): boolean => {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    return false;
-  }
-};
-
 /** One per process: all plans share the machine's memory. */
 const RUNNING = new RunningPipes();
 
@@ -117,14 +108,13 @@ const runSteps = async (steps: readonly PlanStep[], initial: StepState, context:
     if (context.signal.aborted) break;
     if (after === "success" && state.exitCode !== 0) continue;
     if (after === "failure" && state.exitCode === 0) continue;
-    if (run.kind === "cd") state = { ...state, ...changeFolder(run, state, context) };
+    if (run.kind === "cd") state = { ...state, ...orRefused(() => changeFolder(run, state, context), context) };
     else if (run.kind === "group") {
       const inside = await runSteps(run.steps, state, context);
       state = run.scoped ? { ...inside, cwd: state.cwd } : inside;
     } else {
-      const { exitCode, refused = state.refused } = await runPipe(run.commands, { ...context, ...state }).catch(
-        (error: unknown) => refuseUnchecked(error, context),
-      );
+      const pipe = runPipe(run.commands, { ...context, ...state });
+      const { exitCode, refused = state.refused } = await pipe.catch((error) => refuseUnchecked(error, context));
       const code = negated ? Number(exitCode === 0) : exitCode;
       state = { cwd: state.cwd, exitCode: code, ...(refused === undefined ? {} : { refused }) };
     }
@@ -137,6 +127,14 @@ const refuseUnchecked = (error: unknown, { output }: PipeContext): PipeEnd => {
   if (!(error instanceof UncheckedPathError)) throw error;
   output.error(`${error.message}\n`);
   return { exitCode: 127, refused: error.message };
+};
+
+const orRefused = <T>(run: () => T, context: PipeContext): T | PipeEnd => {
+  try {
+    return run();
+  } catch (error) {
+    return refuseUnchecked(error, context);
+  }
 };
 
 type ChangeOfFolder = Extract<PlanStep["run"], { readonly kind: "cd" }>;

@@ -4,8 +4,8 @@
  *  Elsewhere: the names (../paths), excluding them from a walk (walk-limits.ts), covering them in the read-only
  *  sandbox (read-only-sandbox.ts). */
 
-import { type Dirent, realpathSync } from "node:fs";
-import { listFolder, UncheckedPathError, unlessMissing } from "../files/index.ts";
+import type { Dirent } from "node:fs";
+import { existingPath, listFolder, UncheckedPathError, unlessMissing } from "../files/index.ts";
 import { isSecret } from "../paths/index.ts";
 
 export type FoundSecret = {
@@ -46,8 +46,15 @@ const LAST: readonly string[] = ["node_modules", ".venv", "venv", "target", "ven
 const entriesOf = (folder: string, most: number): Lookup<readonly Dirent[]> =>
   unlessTooLong(() => unlessMissing(folder, () => listFolder(folder, most)) ?? []);
 
-const leadsTo = (path: string): Lookup<string | undefined> =>
-  unlessTooLong(() => unlessMissing(path, () => realpathSync.native(path)));
+/** No walk enters a link, so one that cannot be followed is only a name. */
+const leadsTo = (path: string): Lookup<string | undefined> => {
+  try {
+    return unlessTooLong(() => existingPath(path));
+  } catch (error) {
+    if (error instanceof UncheckedPathError) return undefined;
+    throw error;
+  }
+};
 
 type Lookup<T> = T | typeof TOO_LONG;
 const TOO_LONG = Symbol("the absolute path is too long for the system");

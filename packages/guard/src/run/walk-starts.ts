@@ -3,10 +3,10 @@
  *  searched, so that no word taken for a folder can replace it.
  *  Elsewhere: searching folders (secret-walk.ts), excluding names (walk-limits.ts). */
 
-import { lstatSync, statSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { realPath, resolveName, unlessMissing } from "../files/index.ts";
+import { isFolder, realPath, resolveName, unlessMissing } from "../files/index.ts";
 import type { View } from "../git/index.ts";
 import {
   askGit,
@@ -24,8 +24,6 @@ import type { Exclusions, WalkStart } from "./walk-limits.ts";
 
 /** Above this number, files are excluded by pattern. */
 const MAX_EXCLUDED = 200;
-
-export const isFolder = (path: string): boolean => unlessMissing(path, () => statSync(path).isDirectory()) ?? false;
 
 const isLink = (path: string): boolean => unlessMissing(path, () => lstatSync(path).isSymbolicLink()) ?? false;
 

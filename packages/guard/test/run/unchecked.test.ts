@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
-import { checkSecretsHidden, repositoryWithSecrets, runReadOnly } from "@prefork/testing/with-keys";
+import { checkSecretsHidden, gitIn, repositoryWithSecrets, runReadOnly } from "@prefork/testing/with-keys";
+import { GitViews } from "../../src/git/index.ts";
 
 /** A link so deep that its absolute path is too long for the system, while a program can open its relative one. */
 const putDeepLink = (folder: string, target: string): string => {
@@ -44,6 +45,87 @@ test("a link whose absolute path is too long to look up is not read", async () =
   } finally {
     spawnSync("rm", ["-rf", ...readdirSync(place.work).filter((one) => /^d+$/.test(one))], { cwd: place.work });
   }
+});
+
+/** The kernel follows at most 40 links for one name, counted from where a program stands. */
+const putChain = (folder: string, target: string): void => {
+  for (let at = 1; at < 40; at += 1) symlinkSync(`k${at + 1}`, `${folder}/k${at}`);
+  symlinkSync(target, `${folder}/k40`);
+};
+
+/** A repository whose settings run a program. */
+const putHostileRepository = (folder: string): void => {
+  mkdirSync(folder, { recursive: true });
+  gitIn(folder, "init", "-q");
+  writeFileSync(`${folder}/f.txt`, "one\n");
+  gitIn(folder, "add", "f.txt");
+  gitIn(folder, "config", "filter.x.clean", "touch PWNED; cat");
+  writeFileSync(`${folder}/.gitattributes`, "* filter=x\n");
+  writeFileSync(`${folder}/f.txt`, "two\n");
+};
+
+test("as many links as the kernel follows lead neither to secrets nor into another repository", async () => {
+  using place = repositoryWithSecrets();
+  for (const name of ["file", "home", "git"]) mkdirSync(`${place.work}/links/${name}`, { recursive: true });
+  symlinkSync("links", `${place.work}/ld`);
+  putChain(`${place.work}/links/file`, "../../../.netrc");
+  putChain(`${place.work}/links/home`, "../../..");
+  putHostileRepository(`${place.work}/evil`);
+  putChain(`${place.work}/links/git`, "../../evil");
+  const opened = spawnSync("cat", ["k1"], { cwd: `${place.work}/links/file`, encoding: "utf8" });
+  assert.match(opened.stdout, /the secret/); // a program that stands there can open it
+  await checkSecretsHidden(place, [
+    ["cd ld/file && cat k1"],
+    ["cd ld/file && head -1 < k1"],
+    ["cd ld/file && find . -name k1 | xargs cat"],
+    ["cd ld/home && grep -r secret k1"],
+    ["cd ld/home && find k1/ -type f -exec cat {} +"],
+    ["cd ld/git && git -C k1 diff"],
+    ["cd ld/git && git -C ./k1/ status"],
+    ["cd ld/git && git -C k1 -C . log -1 -p"],
+    ["cd ld/git && cat k1/f.txt", /two/],
+  ]);
+  assert.equal(existsSync(`${place.work}/evil/PWNED`), false);
+});
+
+test("a link through /proc, which means something else to every process, is not followed", async (t) => {
+  if (!existsSync("/proc/self/cwd")) return t.skip("no /proc on this system");
+  using place = repositoryWithSecrets();
+  const at = (name: string): string => `${place.work}/inner/${name}`;
+  putHostileRepository(at("evil"));
+  const links = { a: "../../.netrc", h: "../..", p: "../plain.txt", far: "near", near: "/proc/thread-self/cwd/a" };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, at(name));
+  for (const name of ["a", "h", "p", "evil"]) symlinkSync(`/proc/self/cwd/${name}`, at(`l${name}`));
+  symlinkSync("/dev/stdin", at("input"));
+  await checkSecretsHidden(place, [
+    ["cd inner && cat la"],
+    ["cd inner && cat far"],
+    ["cd inner && head -1 < la"],
+    ["cd inner && find . -name la | xargs cat"],
+    ["cd inner && grep -r secret lh"],
+    ["cd inner && cat lh/*"],
+    ["cd inner && find lh/ -name .netrc -exec cat {} +"],
+    ["cd inner && git -C levil diff"],
+    ["cd inner && git -C levil status --short"],
+    ["cd inner/lh && cat .netrc"],
+    ["cd inner/levil && git status"],
+    ["cd inner && cat input"],
+    ["cd inner && cat p", /plain/],
+    ["cat /proc/version /dev/null", /version/i],
+  ]);
+  assert.equal(existsSync(at("evil/PWNED")), false);
+});
+
+test("git outside of a repository finds none, wherever its words lead it", async () => {
+  using place = scratch();
+  putHostileRepository(place.at("evil"));
+  const run = (words: readonly string[], variables: Readonly<Record<string, string>>) =>
+    spawnSync("git", words, { cwd: place.path, env: { ...process.env, ...variables }, encoding: "utf8" });
+  using views = new GitViews();
+  const view = views.of(place.path, ["status"]);
+  assert.ok(!("problem" in view));
+  assert.equal(run(["-C", "evil", "status"], view.variables()).status, 128);
+  assert.equal(existsSync(place.at("evil/PWNED")), false);
 });
 
 test("a walk that lacks file descriptors fails, and takes no folder for empty", () => {
