@@ -10,7 +10,7 @@ import { compiled } from "../compiled.ts";
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** Long enough for a busy machine; a test that passes never waits for it. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 30_000;
 
 export type PtyOptions = {
   readonly cwd: string;
@@ -24,6 +24,8 @@ const KEYS: Readonly<Record<string, string>> = {
   ...{ up: "\u001b[A", down: "\u001b[B", right: "\u001b[C", left: "\u001b[D", home: "\u001b[H", end: "\u001b[F" },
   ...{ pageUp: "\u001b[5~", pageDown: "\u001b[6~", "shift+tab": "\u001b[Z", newline: "\n" },
 };
+
+type Wanted = string | RegExp | ((screen: string) => boolean);
 
 export class TerminalScreen implements AsyncDisposable {
   readonly #pty: IPty;
@@ -83,7 +85,16 @@ export class TerminalScreen implements AsyncDisposable {
   }
 
   /** Resolves when the screen shows it. */
-  async shows(wanted: string | RegExp | ((screen: string) => boolean)): Promise<string> {
+  shows(wanted: Wanted): Promise<string> {
+    return this.#awaits(wanted, () => this.text());
+  }
+
+  /** Resolves when it was printed, even if it has scrolled away since. */
+  prints(wanted: Wanted): Promise<string> {
+    return this.#awaits(wanted, () => this.all());
+  }
+
+  async #awaits(wanted: Wanted, look: () => string): Promise<string> {
     const isShown = (screen: string): boolean =>
       typeof wanted === "string"
         ? screen.includes(wanted)
@@ -91,7 +102,7 @@ export class TerminalScreen implements AsyncDisposable {
           ? wanted(screen)
           : wanted.test(screen);
     const until = performance.now() + PATIENCE_MS;
-    while (!isShown(this.text())) {
+    while (!isShown(look())) {
       if (this.#exitCode !== undefined || performance.now() > until)
         throw new Error(
           `${this.#exitCode === undefined ? "waited in vain" : `ended with ${this.#exitCode}`} for ${String(wanted)}; the screen:\n${this.text()}`,
@@ -104,7 +115,7 @@ export class TerminalScreen implements AsyncDisposable {
         };
       });
     }
-    return this.text();
+    return look();
   }
 
   /** Presses keys by name, or types a text. */

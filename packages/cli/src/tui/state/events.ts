@@ -83,12 +83,7 @@ export const reduceEvent = (state: State, event: RuntimeEvent): Step => {
     case "task_backgrounded":
       return stay(changeChild(spoken, event.taskId, (child) => ({ ...child, isForeground: false, isDetached: true })));
     case "worktree_created":
-      return stay(
-        changeChild(spoken, event.taskId, (child) => ({
-          ...child,
-          worktree: { path: safeLine(event.path), branch: safeLine(event.branch), state: "open" },
-        })),
-      );
+      return stay(openWorktree(spoken, event));
     case "worktree_finished":
       return stay(
         changeChild(spoken, event.taskId, ({ worktree, ...child }) =>
@@ -324,6 +319,7 @@ const changeChild = (state: State, id: string, change: (child: Child) => Child):
 
 const startChild = (state: State, event: Of<"fork_started">): State => {
   const before = state.children.get(event.taskId);
+  const worktree = state.worktrees.get(event.taskId);
   const fresh: Child = {
     id: event.taskId,
     label: safeLine(event.label, 80),
@@ -335,12 +331,24 @@ const startChild = (state: State, event: Of<"fork_started">): State => {
     ...(event.session === undefined ? {} : { session: event.session }),
     isForeground: event.mode === "sync",
     isDetached: !event.querySource.startsWith(MODEL_STARTED),
+    ...(worktree ? { worktree } : {}),
     conversation: emptyConversation,
   };
-  if (!before) return withChild(state, fresh);
+  if (!before) {
+    const worktrees = new Map(state.worktrees);
+    worktrees.delete(event.taskId);
+    return withChild({ ...state, worktrees }, fresh);
+  }
   // Resumed: its figures and its conversation continue.
   const { end: _end, reason: _reason, endedAt: _endedAt, ...kept } = before;
   return withChild(state, { ...kept, state: "running", activity: "starting", isForeground: fresh.isForeground });
+};
+
+/** Its worktree is created before the task starts. */
+const openWorktree = (state: State, { taskId, path, branch }: Of<"worktree_created">): State => {
+  const worktree = { path: safeLine(path), branch: safeLine(branch), state: "open" };
+  if (state.children.has(taskId)) return changeChild(state, taskId, (child) => ({ ...child, worktree }));
+  return { ...state, worktrees: new Map(state.worktrees).set(taskId, worktree) };
 };
 
 const endChild = (state: State, event: Of<"task_ended">): Step => {

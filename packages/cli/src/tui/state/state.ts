@@ -74,6 +74,14 @@ export type CacheFigures = {
 
 export type ChildState = "running" | "asking" | "ended";
 
+export type ChildWorktree = {
+  readonly path: string;
+  readonly branch: string;
+  readonly files?: number;
+  /** `open` while the child works, `ready` to be merged, or what became of it. */
+  readonly state: string;
+};
+
 /** A child as the fork strip shows it. */
 export type Child = {
   readonly id: string;
@@ -94,12 +102,7 @@ export type Child = {
   readonly first?: CacheFigures;
   readonly startedAt: number;
   readonly endedAt?: number;
-  readonly worktree?: {
-    readonly path: string;
-    readonly branch: string;
-    readonly files?: number;
-    readonly state: string;
-  };
+  readonly worktree?: ChildWorktree;
   readonly session?: string;
   readonly isForeground: boolean;
   /** It was detached on purpose, so stopping the exchange does not stop it. */
@@ -173,6 +176,8 @@ export type State = {
   readonly children: ReadonlyMap<string, Child>;
   /** How many forks each family has, from when it is launched until it is done. */
   readonly families: ReadonlyMap<string, number>;
+  /** Worktrees of tasks that have not started yet. */
+  readonly worktrees: ReadonlyMap<string, ChildWorktree>;
   readonly todos: readonly Todo[];
   /** Oldest first; the first one is shown. */
   readonly questions: readonly OpenQuestion[];
@@ -219,6 +224,7 @@ export const initialState = (opening: Opening): State => ({
   main: emptyConversation,
   children: new Map(),
   families: new Map(),
+  worktrees: new Map(),
   todos: [],
   questions: [],
   questionShownAt: 0,

@@ -19,7 +19,7 @@ export const stripRows = (state: State): readonly StripRow[] => {
   return [...families].flatMap(([family, children]): readonly StripRow[] => {
     const isRunning = children.some(({ state: now }) => now !== "ended");
     const waits = children.some(isMergeable);
-    if (isRunning || (waits && state.unfolded.includes(family)))
+    if (isRunning || (waits && (children.length === 1 || state.unfolded.includes(family))))
       return children.map((child) => ({ kind: "child", id: child.id, family, child }));
     return waits ? [{ kind: "family", id: `family:${family}`, family, children }] : [];
   });

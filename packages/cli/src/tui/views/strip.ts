@@ -16,9 +16,7 @@ export const renderStrip = (state: State, width: number, theme: Theme): readonly
   const shown = rows.slice(from, from + most);
   const hidden = rows.length - shown.length;
   const isFocused = state.focus === "strip";
-  const help = isFocused
-    ? "↑↓ select · Enter open · s steer · b background · x stop · m merge · Esc back"
-    : "↓ select a fork";
+  const help = isFocused ? "↑↓ · Enter open · s steer · b background · x stop · m merge" : "↓ select a fork";
   return [
     theme.border(cut(`── ${summary(rows)}${hidden > 0 ? ` · ${hidden} not shown` : ""} ── ${help} `, width)),
     ...shown.map((row) => {
