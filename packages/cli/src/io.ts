@@ -4,6 +4,7 @@
 
 import { Command, type CommanderError } from "commander";
 import { unknownCommand } from "./unknown-command.ts";
+import { helpWidth } from "./width.ts";
 
 export type Io = {
   /** Writes text unchanged; callers add their own line feeds. */
@@ -50,6 +51,8 @@ export const newCommand = (name: string, io: Io): Command => {
       writeOut: (text) => io.out(text),
       writeErr: (text) => io.err(text),
       outputError: () => undefined, // the UsageError has the text; printing it here would repeat it
+      getOutHelpWidth: helpWidth,
+      getErrHelpWidth: helpWidth,
       getOutHasColors: () => io.colour,
       getErrHasColors: () => io.colour,
     });

@@ -7,7 +7,16 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { addAbortSignal } from "node:stream";
 import { type Command, CommanderError } from "commander";
-import { addCommands, COMPLETE, isCommand, isMore, loadComplete, loadTerminal, TERMINAL } from "./commands/index.ts";
+import {
+  addCommands,
+  addPagesIfAsked,
+  COMPLETE,
+  isCommand,
+  isMore,
+  loadComplete,
+  loadTerminal,
+  TERMINAL,
+} from "./commands/index.ts";
 import { type Io, newCommand, UsageError } from "./io.ts";
 import { linesOf } from "./lines.ts";
 import { visible } from "./visible.ts";
@@ -27,23 +36,32 @@ const program = async (io: Io, words: readonly string[]): Promise<Command> => {
     .addHelpText("after", FOOTER);
   if (words[0] === TERMINAL) {
     const terminalCommand = await loadTerminal();
-    return all.addCommand(terminalCommand(run)(io), { hidden: true });
+    return await addPagesIfAsked(all.addCommand(terminalCommand(run)(io), { hidden: true }), words);
   }
   await addCommands(all, words, io);
   return all.addCommand(helpCommand(io).helpGroup("Set up:"));
 };
 
 const FOOTER = `
-Run a prompt:   prefork -p "fix the failing test"   (options: prefork help print)
-See a demo:     prefork tour                        (needs no API key)
-More commands:  prefork help more
-Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted. prefork -p has more: prefork help print`;
+Open the terminal:  prefork                             (options: prefork --continue --help)
+Run one prompt:     prefork -p "fix the failing test"   (options: prefork help print)
+See a demo:         prefork tour                        (needs no API key)
+More commands:      prefork help more
+Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted.
+prefork -p has more exit codes: prefork help print`;
 
 /** Our own, because commander's shows the whole help for an unknown name, without an error. */
 const helpCommand = (io: Io): Command =>
   newCommand("help", io)
     .description("show help for prefork or for one command")
-    .argument("[command...]")
+    .argument("[command...]", "its name, and the name of its group before it")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  prefork help sessions search  help for one command
+  prefork help more             demonstrations, checks and short names`,
+    )
     .action((names: readonly string[], _options: unknown, self: Command) => {
       const all = self.parent;
       if (!all) return;
@@ -95,7 +113,7 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
 };
 
 /** The words with the name of the command that they mean. */
-const wordsOf = (argv: readonly string[], io: Io): readonly string[] => {
+export const wordsOf = (argv: readonly string[], io: Io): readonly string[] => {
   if (asksToPrint(argv)) return ["print", ...argv.map(asWord)];
   return asksForTerminal(argv, io) ? [TERMINAL, ...argv] : argv;
 };

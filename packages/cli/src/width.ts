@@ -55,6 +55,11 @@ type Screen = {
   readonly env: Readonly<Record<string, string | undefined>>;
 };
 
+const MAX_HELP_WIDTH = 100;
+
+/** Help texts fit the terminal, and are never wider than people like to read. */
+export const helpWidth = (): number => Math.min(MAX_HELP_WIDTH, terminalColumns() ?? 80);
+
 /** The columns of the terminal, or of COLUMNS; undefined if the output goes to a file or a program. */
 export const terminalColumns = ({ stdout, env }: Screen = process): number | undefined => {
   const stated = /^\d+$/.test(env.COLUMNS ?? "") ? Number(env.COLUMNS) : undefined;

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { run } from "../src/main.ts";
+import type { Command } from "commander";
+import { splitWords } from "../src/commands/editor.ts";
+import { addCommands, loadTerminal } from "../src/commands/index.ts";
+import { addHelpPages, examplesOf } from "../src/help/index.ts";
+import { newCommand } from "../src/io.ts";
+import { run, wordsOf } from "../src/main.ts";
+import { widthOf } from "../src/width.ts";
 import { captured } from "./captured.ts";
 
 const ran = async (...argv: readonly string[]) => {
@@ -41,6 +47,79 @@ test("a command that moved into a group still works under its old name", async (
     assert.deepEqual(await ran("help", ...now.split(" ")), after);
   }
   assert.equal((await ran("cache")).out, (await ran("cache", "--help")).out);
+});
+
+/** Every command with its names, and with actions that do nothing. */
+const everyCommand = async () => {
+  const io = captured();
+  const program = await addCommands(newCommand("prefork", io), [], io);
+  const terminal = (await loadTerminal())(async () => 0)(io);
+  addHelpPages(terminal, ["terminal"]);
+  program.addCommand(terminal);
+  const found: (readonly [path: readonly string[], command: Command])[] = [];
+  const walk = (command: Command, path: readonly string[]): void => {
+    found.push([path, command.action(() => {})]);
+    for (const below of command.commands) walk(below, [...path, below.name()]);
+  };
+  for (const command of program.commands) walk(command, [command.name()]);
+  return { io, program, found };
+};
+
+test("every help has a synopsis, a description, options and examples, and no line over 100 columns", async () => {
+  const { COLUMNS: before } = process.env;
+  try {
+    for (const columns of ["300", "100", "80"]) {
+      process.env.COLUMNS = columns;
+      const { io, found } = await everyCommand();
+      assert.ok(found.length > 40, String(found.length));
+      for (const [path, command] of found) {
+        const start = io.text().length;
+        command.outputHelp();
+        const help = io.text().slice(start);
+        const name = path.join(" ");
+        const titles = [...help.matchAll(/^([A-Z][\w ]*):/gm)].map(([, title]) => title);
+        for (const title of ["Usage", "Options", "Examples"])
+          assert.equal(titles.filter((one) => one === title).length, 1, `${name}: ${title}`);
+        assert.match(help, /^Usage: .*\n\n\S/, name);
+        const long = help.split("\n").filter((line) => widthOf(line) > 100 || / $/.test(line));
+        assert.deepEqual([name, long], [name, []]);
+      }
+    }
+  } finally {
+    if (before === undefined) delete process.env.COLUMNS;
+    else process.env.COLUMNS = before;
+  }
+});
+
+/** The words of an example's prefork command, without what the shell does around it. */
+const wordsIn = (example: string): readonly string[] => {
+  const [, inner = example] = /[(](prefork [^)]*)[)]/.exec(example) ?? [];
+  const line = inner.split(/ [|] (?=prefork)/).at(-1) ?? "";
+  return splitWords(line.split(/ [<>] /)[0] ?? "");
+};
+
+test("every example in a help text parses", async () => {
+  const { io, program, found } = await everyCommand();
+  const terminal = captured({ isTerminal: true, inputIsTerminal: true });
+  let count = 0;
+  for (const [path] of found) {
+    const examples = examplesOf(path);
+    assert.ok(examples.length >= 2 && examples.length <= 3, path.join(" "));
+    for (const example of examples) {
+      const [name, ...argv] = wordsIn(example);
+      assert.equal(name, "prefork", example);
+      await assert.doesNotReject(program.parseAsync([...wordsOf(argv, terminal)], { from: "user" }), example);
+      count += 1;
+    }
+  }
+  assert.ok(count > 90, String(count));
+  for (const words of [
+    ["sessions", "show"],
+    ["sessions", "list", "--nope"],
+    ["config", "edit", "--scope", "all"],
+  ])
+    await assert.rejects(program.parseAsync(words, { from: "user" }), { name: "UsageError" });
+  assert.deepEqual([io.text(), io.errors()], ["", ""]);
 });
 
 test("each command explains its flags", async () => {

@@ -43,14 +43,6 @@ export const checkPathCommand = (io: Io): Command =>
     .requiredOption("--root <dir>", "the only folder that may be written to")
     .option("--write", "perform allowed Write and Edit calls, as the tools would")
     .allowExcessArguments(false)
-    .addHelpText(
-      "after",
-      `
-Reads JSON lines {"tool", "args"} from standard input and prints {"allowed", "reason"} for each, for example
-  {"tool": "Write", "args": {"file_path": "/dir/notes.md", "content": "text"}}
-  {"tool": "Edit", "args": {"file_path": "/dir/notes.md", "old_string": "a", "new_string": "b"}}
-Reading tools are allowed everywhere, Bash only for read-only commands, and everything else is denied.`,
-    )
     .action(async (options: { readonly root: string; readonly write?: true }) => {
       await using root = await openRootFolder(options.root);
       const context = contextOf(root);

@@ -44,10 +44,7 @@ const addSettingFlags = (command: Command): Command =>
     .option("--deny <rule>", "as if prefork -p had this flag (repeatable)", collect);
 
 export const configCommand = (io: Io): Command => {
-  const command = newCommand("config", io)
-    .description("show, list, change and edit settings")
-    .helpCommand(false)
-    .addHelpText("after", "\nWithout a command: list. To see everything that can be set: prefork config keys");
+  const command = newCommand("config", io).description("show, list, change and edit settings").helpCommand(false);
   command.addCommand(
     addSettingFlags(
       newCommand("list", io)

@@ -239,7 +239,6 @@ export const doctorCommand = (io: Io): Command =>
     .option("--base-url <url>", "check this endpoint")
     .option("--json", "print one JSON object")
     .allowExcessArguments(false)
-    .addHelpText("after", "\nNothing is sent. Exit code 1 means that prefork -p would not start here.")
     .action(async (options: EngineFlags & { readonly json?: true }) => {
       const probe = await probeSandbox();
       const protection = await Promise.all([

@@ -99,6 +99,19 @@ const loadAll = async (io: Io): Promise<{ readonly program: Command; readonly ow
   return { program, own: [terminal(async () => 0)(io), ...print] };
 };
 
+const asksForHelp = (words: readonly string[]): boolean => words.includes("--help") || words.includes("-h");
+
+/** Adds details and examples to the commands' help, which are loaded only for this. */
+const addPages = async (program: Command): Promise<Command> => {
+  const { addHelpPages } = await import("../help/index.ts");
+  for (const command of program.commands) addHelpPages(command, [command.name()]);
+  return program;
+};
+
+/** For what `prefork` does without a command. */
+export const addPagesIfAsked = async (program: Command, words: readonly string[]): Promise<Command> =>
+  asksForHelp(words) ? await addPages(program) : program;
+
 /** Adds only the command that the words name; if they name none, adds all, for help and suggestions. */
 export const addCommands = async (program: Command, words: readonly string[], io: Io): Promise<Command> => {
   const [name = ""] = words;
@@ -107,5 +120,6 @@ export const addCommands = async (program: Command, words: readonly string[], io
     if (!isKnown || known === name) program.addCommand((await load(isKnown ? words : []))(io).helpGroup(group));
   for (const [known, load] of MORE)
     if (!isKnown || known === name) program.addCommand((await load())(io), { hidden: true });
+  if (!isKnown || words.length === 1 || asksForHelp(words)) await addPages(program);
   return program;
 };

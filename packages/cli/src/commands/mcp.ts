@@ -28,10 +28,7 @@ const scope = (): Option =>
     .default("user");
 
 export const mcpCommand = (io: Io): Command => {
-  const command = newCommand("mcp", io)
-    .description("list, add, remove and test tool servers")
-    .helpCommand(false)
-    .addHelpText("after", "\nWithout a command: list.");
+  const command = newCommand("mcp", io).description("list, add, remove and test tool servers").helpCommand(false);
   command.addCommand(
     newCommand("list", io)
       .description("list the servers that a session here would use")

@@ -59,17 +59,6 @@ const commandWithOptions = (io: Io): Command =>
     .option("--force", "with --undo: also undo files that changed since; their content is kept on a ref")
     .option("--json", "print one JSON object per line")
     .option(...CWD_OPTION)
-    .addHelpText(
-      "after",
-      `
-On conflict: stop (do not merge this task, and stop the queue), skip (do not merge it, and continue with the next),
-markers (write both sides into the files, between conflict markers), mine or theirs (take your checkout's or the fork's
-side of each conflict), hand-back (the fork resumes in its worktree, resolves the conflicts, and is merged then).
-Undo: --undo undoes the last merge, --undo 3 the last three, --undo --family all merges of the last command.
-A check fails while conflicts are left in files, so with markers and a check the merge is undone.
-Exit codes: 0 all merged, 1 something was not merged or not undone, 2 usage error, 5 all merged but conflicts are left in
-files (markers), 130 interrupted.`,
-    )
     .action((tasks: readonly string[], flags: MergeFlags) =>
       withWorktreeErrors(async () =>
         io.exitWith(await (flags.undo === undefined ? merge(tasks, flags, io) : undo(tasks, flags, io))),

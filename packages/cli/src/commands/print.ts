@@ -66,17 +66,7 @@ const commandWithOptions = (io: Io): Command =>
     .option("--add-dir <dir>", "another folder that belongs to the workspace (repeatable)", collect)
     .option("--append-system-prompt <text>", "text to add to the system prompt")
     .option("-c, --continue", "resume the last session in this folder")
-    .option("-r, --resume [id]", "resume this session, or the last one in this folder")
-    .addHelpText(
-      "after",
-      `
-API keys: ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), OPENAI_API_KEY, GEMINI_API_KEY, or with --provider the provider's
-own variable. Base URLs: ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL. If none of them is set, the
-built-in rehearsal engine answers, without a language model.
-Exit codes: 0 done, 1 failed, 2 usage error, 3 stopped by a limit, 4 refused by the model, 5 done but incomplete (every
-fork failed, the session's journal is damaged, or a merge left conflicts in files), 130 interrupted (129 by SIGHUP, 143
-by SIGTERM). Warnings go to standard error, and with json and events also to "warnings" of the result.`,
-    );
+    .option("-r, --resume [id]", "resume this session, or the last one in this folder");
 
 const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promise<number> => {
   if (await isStartedByFork(io))

@@ -51,14 +51,6 @@ export const proxyCommand = (io: Io): Command =>
     .option("--prices <file>", "JSON file with your own prices")
     .option("--singly", "count every call and result as its own block, as some platforms may")
     .option("--json", "print one JSON object per line: the address, each event, and the report at the end")
-    .addHelpText(
-      "after",
-      `
-Set the printed address as the base URL of your agent and let it work; Ctrl-C prints the summary.
-Keys pass through and are never stored. Reports contain no text of any request.
-  GET /_proxy/report   the report so far, as JSON
-More: docs/proxy.md in the repository.`,
-    )
     .action(async (options: ProxyCommandOptions) => {
       const models = await priceTable(options.prices);
       const { startProxy } = await import("@prefork/xray/proxy");

@@ -23,8 +23,7 @@ import { reportProblem, reportUnreadable, storeFor, withJournalErrors } from "./
 export const sessionsCommand = (io: Io): Command => {
   const command = newCommand("sessions", io)
     .description("list, show, search, rename, export and delete saved sessions")
-    .helpCommand(false)
-    .addHelpText("after", "\nWithout a command: list.");
+    .helpCommand(false);
   command.addCommand(
     newCommand("list", io)
       .description("list the sessions of this folder")

@@ -48,28 +48,6 @@ export const simCommand = (io: Io): Command =>
     )
     .option("--prices <file>", "JSON file with your own prices")
     .option("--json", "print the address as JSON")
-    .addHelpText(
-      "after",
-      `
-Rules:
-  anthropic         /v1/messages: markers, 20 positions of look-back, 5 minutes or an hour
-  openai            /v1/responses, /v1/chat/completions: breakpoints from GPT-5.6 on, older models by their own rules
-  openai-legacy     the same paths, every model by the older rules: automatic, from 1,024 tokens, in steps of 128
-  gemini            /v1beta/models/…, /v1beta/cachedContents: automatic, and stored by name
-  gemini-explicit   the same paths, but only what is stored by name is cached
-  deepseek          /chat/completions, /anthropic/v1/messages: units of 64 tokens
-  minimax           /anthropic/v1/messages, /v1/chat/completions: automatic from 512 tokens; markers on M2
-  dashscope         /compatible-mode/v1/chat/completions: markers or automatic, readable when complete
-  vllm              /v1/chat/completions, /v1/messages: blocks of 16 tokens, shared at once; no key
-  llamacpp          /v1/chat/completions, /v1/messages: slots that share nothing; no key
-
-Point a client at the printed URL (ANTHROPIC_BASE_URL=<url>, OPENAI_BASE_URL=<url>/v1, GOOGLE_GEMINI_BASE_URL=<url>);
-any key works.
-  GET  /_sim/ledger   one row per request: expected, read, written, uncached, billed, first divergence
-  POST /_sim/clock    {"advanceMs": 300000} advances the clock, so that entries expire
-  POST /_sim/faults   {"kind": "status", "status": 529} makes the next request fail
-More: docs/simulator.md in the repository.`,
-    )
     .action(async (options: SimOptions) => {
       const models = await priceTable(options.prices);
       const { loadScript, providerRules, providers, startSimulator } = await import("@prefork/simulator");

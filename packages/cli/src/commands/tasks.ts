@@ -16,8 +16,7 @@ type ListFlags = { readonly session?: string; readonly json?: true };
 export const tasksCommand = (io: Io): Command => {
   const command = newCommand("tasks", io)
     .description("list, show, stop and resume the tasks of a session")
-    .helpCommand(false)
-    .addHelpText("after", "\nWithout a command: list.");
+    .helpCommand(false);
   command.addCommand(
     newCommand("list", io)
       .description("list the tasks of the last session in this folder")

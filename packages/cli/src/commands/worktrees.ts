@@ -17,8 +17,7 @@ type ShowFlags = CheckoutFlags & { readonly diff?: true; readonly json?: true };
 export const worktreesCommand = (io: Io): Command => {
   const command = newCommand("worktrees", io)
     .description("list, show, merge, prune and repair the worktrees that forks work in")
-    .helpCommand(false)
-    .addHelpText("after", "\nWithout a command: list. To merge their work: prefork worktrees merge");
+    .helpCommand(false);
   command.addCommand(
     newCommand("list", io)
       .description("list the worktrees of this repository, and what a crash interrupted")

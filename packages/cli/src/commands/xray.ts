@@ -97,10 +97,6 @@ export const xrayCommand = (io: Io): Command =>
     .option("--prices <file>", "JSON file with your own prices")
     .option("--singly", "count every call and result as its own block, as some platforms may")
     .option("--json", "print one JSON object")
-    .addHelpText(
-      "after",
-      "\nExit codes: 0 nothing was lost (or a negligible amount), 1 something was lost, 2 usage error.",
-    )
     .action(async (files: readonly string[], options: XrayCommandOptions) => {
       const { requests, unreadable } = await requestsIn(files, options.usage);
       const settings: XrayOptions = {
