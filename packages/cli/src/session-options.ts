@@ -23,5 +23,6 @@ export const addSessionOptions = (command: Command, { about = "", providers }: W
     .option("--permission-mode <mode>", `${about}default, accept-edits, plan or bypass`)
     .option("--allow <rule>", `${about}allow calls that match this rule (repeatable)`, collect)
     .option("--deny <rule>", `${about}deny calls that match this rule (repeatable)`, collect)
-    .option("--max-budget-usd <amount>", `${about}stop before a request could exceed this total cost`);
+    .option("--max-budget-usd <amount>", `${about}stop before a request could exceed this total cost`)
+    .option("--no-attach", `${about}do not let prefork attach show the session`);
 };

@@ -24,7 +24,7 @@ test("help lists the common commands first, however it is requested, and the oth
     const { code, out, err } = await ran(...argv);
     assert.deepEqual([code, err], [0, ""]);
     assert.deepEqual(listed(out), [
-      ...["sessions", "tasks", "worktrees", "explain", "cache", "mcp", "trust", "config", "doctor"],
+      ...["sessions", "tasks", "attach", "worktrees", "explain", "cache", "mcp", "trust", "config", "doctor"],
       ...["completion", "help"],
     ]);
     assert.match(out, /Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted\./);

@@ -413,8 +413,9 @@ export type SessionControl = {
   ) => Promise<PromptEnd>;
   /** Questions that nobody has answered yet. */
   readonly questions: () => readonly Question[];
-  /** The first answer to a question counts. False: the question is no longer open, and nothing happened. */
-  readonly answer: (questionId: string, answer: Answer) => boolean;
+  /** The first answer to a question counts. False: the question is no longer open, and nothing happened. A promise where
+   *  the session runs in another process. */
+  readonly answer: (questionId: string, answer: Answer) => boolean | Promise<boolean>;
   /** Sends a message to the main agent while it works, or to a task. The agent reads it at its next turn boundary. A task
    *  that has ended is resumed. */
   readonly steer: (text: string, taskId?: string) => Promise<void>;
@@ -423,8 +424,8 @@ export type SessionControl = {
   /** Moves this task to the background, or without an id every task that somebody waits for. The waiting callers
    *  continue, and so does the task. */
   readonly background: (taskId?: string) => void;
-  /** The points of the session that can be continued, oldest first. */
-  readonly tree: () => readonly TreeNode[];
+  /** The points of the session that can be continued, oldest first. A promise where the session runs in another process. */
+  readonly tree: () => readonly TreeNode[] | Promise<readonly TreeNode[]>;
   /** Goes back to a node, or forward to one that was left. Refused while an exchange runs. */
   readonly rewind: (options: RewindOptions) => Promise<RewindResult>;
 };

@@ -51,6 +51,7 @@ type Shown = { readonly group: string; readonly load: (words: readonly string[])
 const COMMANDS: ReadonlyMap<string, Shown> = new Map<string, Shown>([
   ["sessions", { group: WORK, load: async () => (await import("./sessions.ts")).sessionsCommand }],
   ["tasks", { group: WORK, load: async () => (await import("./tasks.ts")).tasksCommand }],
+  ["attach", { group: WORK, load: async () => (await import("./attach.ts")).attachCommand }],
   ["worktrees", { group: WORK, load: worktreesCommand }],
   ["explain", { group: WORK, load: async () => (await import("./explain.ts")).explainCommand }],
   ["cache", { group: CACHE, load: ([, asked]) => cacheCommand(asked) }],

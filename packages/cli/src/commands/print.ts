@@ -33,6 +33,7 @@ type PrintFlags = SessionFlags &
   ResumeFlags & {
     readonly forks: boolean;
     readonly wait: boolean;
+    readonly askAttached?: true;
     readonly outputFormat: OutputFormat;
     readonly inputFormat: "text" | "stream-json";
   };
@@ -62,6 +63,7 @@ const commandWithOptions = (io: Io): Command =>
     .option("--timeout <seconds>", "stop after this time")
     .option("--no-forks", "start no forks; sub-agents then know only their prompt")
     .option("--no-wait", "exit with the first answer, and stop agents that still run")
+    .option("--ask-attached", "let questions wait until somebody answers them with prefork attach")
     .option("--cwd <dir>", "folder to work in")
     .option("--add-dir <dir>", "another folder that belongs to the workspace (repeatable)", collect)
     .option("--append-system-prompt <text>", "text to add to the system prompt")
@@ -71,13 +73,17 @@ const commandWithOptions = (io: Io): Command =>
 const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promise<number> => {
   if (await isStartedByFork(io))
     throw new UsageError("a fork started this command, and a fork may not start agents: it does its work itself");
+  if (flags.askAttached && flags.attach === false)
+    throw new UsageError("--ask-attached and --no-attach exclude each other: nobody could answer");
   const plan = await planSession(flags, io);
   const resume = await findResumeTarget(flags, { ...plan, hasWords: words.length > 0 });
   const choice = chooseEngine(flags, io.env, resume?.before);
   const prompts = await promptsFor(words, flags, io);
   using answers = canAsk(io) && flags.inputFormat === "text" ? new TerminalAnswers(io) : undefined;
   const forks = flags.forks ? undefined : "off";
-  await using opened = await openSession({ plan, choice, resume, forks, model: flags.model, ask: answers?.ask }, io);
+  const needsClients = answers === undefined && flags.askAttached === true;
+  const ask = answers?.ask ?? (needsClients ? "attached" : undefined);
+  await using opened = await openSession({ plan, choice, resume, forks, model: flags.model, ask, needsClients }, io);
   const { session, notices } = opened;
   const printer = createPrinter(flags.outputFormat, io);
   if (flags.outputFormat === "stream-json") io.err(`prefork: ${STREAM_JSON_NOTICE}\n`);
@@ -86,7 +92,11 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   for await (const prompt of prompts) {
     const startedAt = performance.now();
     const exchange = session.prompt(prompt, { signal: io.signal, tasks: flags.wait ? "wait" : "leave" });
-    for await (const event of exchange) printer.event(event);
+    for await (const event of exchange) {
+      printer.event(event);
+      if (needsClients && event.type === "question_opened")
+        io.err(`prefork: a question waits for an answer: prefork attach ${session.id}\n`);
+    }
     const result = await exchange.result();
     const { id: sessionId, model, engine } = session;
     const ended = printer.finished({ sessionId, model, engine, result, ms: Math.round(performance.now() - startedAt) });

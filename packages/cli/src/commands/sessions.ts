@@ -18,7 +18,7 @@ import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { visible } from "../visible.ts";
 import { factsAsText, factsOf, matchAsText, sessionTable } from "./sessions-report.ts";
-import { reportProblem, reportUnreadable, storeFor, withJournalErrors } from "./tasks-store.ts";
+import { attachHints, reportProblem, reportUnreadable, storeFor, withJournalErrors } from "./tasks-store.ts";
 
 export const sessionsCommand = (io: Io): Command => {
   const command = newCommand("sessions", io)
@@ -98,6 +98,8 @@ const list = async ({ all, json }: ListFlags, io: Io): Promise<void> => {
     io.out(
       all ? "There are no sessions.\n" : "There are no sessions in this folder. To list all: prefork sessions --all\n",
     );
+  const open = sessions.filter(({ holder }) => holder !== undefined).map(({ id }) => id);
+  io.out(await attachHints(open, io));
 };
 
 const show = async (given: string, { json }: { readonly json?: true }, io: Io): Promise<void> => {

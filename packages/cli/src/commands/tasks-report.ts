@@ -69,14 +69,24 @@ export const tasksAsJson = (rows: readonly TaskRow[]): string => rows.map((row) 
 export const taskAsJson = ({ rows, directive, ...row }: TaskDetail): string =>
   jsonLine({ ...asObject(row), directive: directive ?? null, requests: rows });
 
-export const taskAsText = (detail: TaskDetail, colour: boolean): string => {
+export type TaskTextOptions = {
+  readonly colour: boolean;
+  /** Its session runs, and can be attached to. */
+  readonly isAttachable?: boolean; // default: false
+};
+
+export const taskAsText = (detail: TaskDetail, { colour, isAttachable = false }: TaskTextOptions): string => {
   const { task, session, cwd, state, turns, usage, usd, ageMs, owner, rows, directive } = detail;
+  const attached = inLine(task.state.kind === "ended" ? session : task.id);
+  const open = owner
+    ? ` (open in process ${owner.pid}${isAttachable ? `; attach: prefork attach ${attached}` : ""})`
+    : "";
   const facts: Readonly<Record<string, string>> = {
     task: inLine(task.id),
     label: inLine(task.label),
     kind: inLine(task.kind),
     state,
-    session: `${inLine(session)}${owner ? ` (open in process ${owner.pid})` : ""}`,
+    session: `${inLine(session)}${open}`,
     folder: inLine(cwd),
     journal: task.session === undefined ? "none" : inLine(task.session),
     age: formatAge(ageMs),

@@ -44,6 +44,23 @@ export const reportProblem =
   (problem: string): void =>
     io.err(`prefork: skipped: ${inLine(problem)}\n`);
 
+/** Which of these sessions can be attached to? Each of them is open in a process. */
+export const attachable = async (sessions: readonly string[], io: Io): Promise<readonly string[]> => {
+  if (sessions.length === 0) return [];
+  const { findSockets } = await import("../attach/index.ts");
+  const open = new Set((await findSockets({ state: storeFor(io).state, env: io.env })).map(({ session }) => session));
+  return [...new Set(sessions)].filter((session) => open.has(session));
+};
+
+const MAX_HINTS = 3;
+
+/** One line for each running session that can be attached to, after a list. */
+export const attachHints = async (sessions: readonly string[], io: Io): Promise<string> =>
+  (await attachable(sessions, io))
+    .slice(0, MAX_HINTS)
+    .map((session) => `Session ${session} is running (attach: prefork attach ${session})\n`)
+    .join("");
+
 /** Text from a journal, made safe for one line of a terminal. */
 export const inLine = (text: string, most = Number.POSITIVE_INFINITY): string => {
   return truncateText(visible(text.replace(/\s+/g, " ").trim()), most);

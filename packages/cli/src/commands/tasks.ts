@@ -4,12 +4,19 @@
  *  Elsewhere: layout (tasks-report.ts), stopping and resuming a task (tasks-control.ts). */
 
 import { resolve } from "node:path";
-import { listTasks, resolveSession, showTask, type UnreadableSession } from "@prefork/runtime/observe";
+import { listTasks, resolveSession, showTask, type TaskRow, type UnreadableSession } from "@prefork/runtime/observe";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { resumeCommand, stopCommand } from "./tasks-control.ts";
 import { taskAsJson, taskAsText, tasksAsJson, taskTable } from "./tasks-report.ts";
-import { reportProblem, reportUnreadable, storeFor, withJournalErrors } from "./tasks-store.ts";
+import {
+  attachable,
+  attachHints,
+  reportProblem,
+  reportUnreadable,
+  storeFor,
+  withJournalErrors,
+} from "./tasks-store.ts";
 
 type ListFlags = { readonly session?: string; readonly json?: true };
 
@@ -33,7 +40,11 @@ export const tasksCommand = (io: Io): Command => {
       .action((task: string, { json }: { readonly json?: true }) =>
         withJournalErrors(async () => {
           const detail = await showTask(storeFor(io), task, { cwd: resolve(".") });
-          io.out(json ? taskAsJson(detail) : taskAsText(detail, io.colour));
+          if (json) io.out(taskAsJson(detail));
+          else {
+            const isAttachable = detail.owner !== undefined && (await attachable([detail.session], io)).length > 0;
+            io.out(taskAsText(detail, { colour: io.colour, isAttachable }));
+          }
           detail.problems.forEach(reportProblem(io));
         }),
       ),
@@ -48,9 +59,13 @@ const list = async ({ session: given, json }: ListFlags, io: Io): Promise<void> 
   const session = await resolveSession(store, given, resolve("."));
   const callbacks = { onUnreadable: reportUnreadable(io), onProblem: reportProblem(io) };
   const rows = await listTasks(store, { session, ended: true, ...callbacks });
-  if (json) io.out(tasksAsJson(rows));
-  else io.out(rows.length > 0 ? taskTable(rows, io.colour) : `Session ${session} has no tasks.\n`);
+  if (json) return void io.out(tasksAsJson(rows));
+  io.out(rows.length > 0 ? taskTable(rows, io.colour) : `Session ${session} has no tasks.\n`);
+  io.out(await attachHints(ownedSessions(rows), io));
 };
+
+const ownedSessions = (rows: readonly TaskRow[]): readonly string[] =>
+  rows.flatMap(({ session, owner }) => (owner ? [session] : []));
 
 type PsFlags = { readonly all?: true; readonly json?: true };
 
@@ -69,7 +84,7 @@ export const psCommand = (io: Io): Command =>
         });
         unread.forEach(reportUnreadable(io));
         if (json) io.out(tasksAsJson(rows));
-        else if (rows.length > 0) io.out(taskTable(rows, io.colour));
+        else if (rows.length > 0) io.out(`${taskTable(rows, io.colour)}${await attachHints(ownedSessions(rows), io)}`);
         else if (unread.length === 0)
           io.out(all ? "There are no tasks.\n" : "No task is running. To list ended tasks too: prefork ps --all\n");
       }),

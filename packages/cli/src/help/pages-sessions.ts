@@ -112,6 +112,21 @@ export const SESSION_PAGES: Readonly<Record<string, HelpPage>> = {
       ["prefork sessions delete --forks 4f2a", "delete one together with its forks"],
     ],
   },
+  attach: {
+    about: [
+      "Shows what the session has done and does, with one line for each call and fork. Ctrl-C or Ctrl-D detaches; the session continues. Questions are answered as in prefork -p, and the first answer counts, whoever gives it. A session without a terminal waits for answers only if it was started with --ask-attached.",
+    ],
+    examples: [
+      ["prefork attach", "the only session that runs, or a list"],
+      ["prefork attach --read-only 4f2a", "watch a session, and send nothing"],
+      ["prefork attach task-3", "only what this task does"],
+    ],
+    exitCodes: [
+      ["0", "detached, or the session or task has ended"],
+      ["1", "the session's process died or does not answer"],
+    ],
+    files: [["/tmp/prefork-<uid>", "the sockets of running sessions; or $XDG_RUNTIME_DIR/prefork"]],
+  },
   tasks: {
     about: ["A task is a fork or another agent that a session started. Without a command: list."],
     examples: [

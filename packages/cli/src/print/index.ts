@@ -28,5 +28,5 @@ export {
   toUsageError,
 } from "./resume-target.ts";
 export { planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
-export { canAsk, TerminalAnswers } from "./terminal-answers.ts";
-export type { Warning, WarningKind } from "./warnings.ts";
+export { callText, canAsk, questionText, TerminalAnswers } from "./terminal-answers.ts";
+export { type Warning, type WarningKind, Warnings } from "./warnings.ts";

@@ -1,7 +1,7 @@
 /** Opens a session from flags and settings; every command opens one this way.
  *  Invariant: notices about engine, settings and servers are the same for every command; if opening fails, no engine is
  *  left running; the built-in engine is loaded only when it is used.
- *  Elsewhere: what flags and settings say (session-flags.ts), which engine (engine-choice.ts), which session to resume
+ *  Elsewhere: who can attach to it (serve-session.ts), what flags and settings say (session-flags.ts), which engine (engine-choice.ts), which session to resume
  *  (resume-target.ts). */
 
 import { randomUUID } from "node:crypto";
@@ -19,6 +19,7 @@ import { REHEARSAL_SCHEME } from "@prefork/runtime/internal";
 import { type Io, sessionEnvironment } from "../io.ts";
 import { type EngineChoice, engineChangeNotice, otherChoices } from "./engine-choice.ts";
 import { type ResumeTarget, toUsageError } from "./resume-target.ts";
+import { type SessionServer, serveSession } from "./serve-session.ts";
 import type { SessionPlan } from "./session-flags.ts";
 
 export type OpenOptions = {
@@ -31,6 +32,8 @@ export type OpenOptions = {
   readonly forks?: "off" | undefined;
   /** Answers questions. `attached`: clients of the session do. Default: nobody. */
   readonly ask?: Ask | "attached" | undefined;
+  /** Only clients in other processes can answer, so the session is not opened if none could attach. Default: false. */
+  readonly needsClients?: boolean;
 };
 
 /** Disposing it closes the session, then its engine. */
@@ -46,17 +49,34 @@ export const openSession = async (opening: OpenOptions, io: Io): Promise<OpenedS
     const options = await sessionOptions(opening, engine, io);
     const { resume: wanted } = opening;
     const session = wanted ? await resumeSession(wanted.id, options) : await createSession(options);
+    const server = await serving(session, opening, io);
     return {
       session,
       notices: noticesOf(opening),
       [Symbol.asyncDispose]: async () => {
+        await server?.stopAccepting();
         await session.close();
+        await server?.[Symbol.asyncDispose]();
         await rest[Symbol.asyncDispose]();
       },
     };
   } catch (error) {
     await rest[Symbol.asyncDispose]();
     throw toUsageError(error);
+  }
+};
+
+const serving = async (
+  session: Session,
+  { plan, needsClients = false }: OpenOptions,
+  io: Io,
+): Promise<SessionServer | undefined> => {
+  if (!plan.attach) return undefined;
+  try {
+    return await serveSession(session, { plan, io, isNeeded: needsClients });
+  } catch (error) {
+    await session.close();
+    throw error;
   }
 };
 

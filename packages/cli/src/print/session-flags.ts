@@ -29,6 +29,7 @@ export type SessionFlags = {
   readonly maxBudgetUsd?: string;
   readonly timeout?: string;
   readonly appendSystemPrompt?: string;
+  readonly attach?: boolean;
 };
 
 export type SessionPlan = {
@@ -44,6 +45,8 @@ export type SessionPlan = {
   readonly stated: boolean;
   readonly limits: SessionLimits;
   readonly appendSystemPrompt?: string;
+  /** Other processes of the user may attach. */
+  readonly attach: boolean;
   /** What the user should know before the session starts. */
   readonly notices: readonly string[];
 };
@@ -94,6 +97,7 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     extensions,
     stated: [mode, flags.allow, flags.deny].some((given) => given !== undefined),
     limits: limitsOf(flags),
+    attach: flags.attach ?? true,
     notices: [...(await trustNotice(trust)), ...notices, ...found.notices],
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };

@@ -42,7 +42,7 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       return (await context.session()).control.background(effect.child);
     case "answer": {
       const { control } = await context.session();
-      const isOpen = control.answer(effect.questionId, answerOf(effect));
+      const isOpen = await control.answer(effect.questionId, answerOf(effect));
       if (!isOpen) dispatch({ type: "hinted", text: "The question was answered elsewhere, or is no longer needed." });
       return;
     }

@@ -2,8 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as after } from "node:timers/promises";
 import { toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
+import { run } from "../../src/main.ts";
+import { captured } from "../captured.ts";
 import { parsedLines, resultIn, type Started } from "../print/ground.ts";
 import { directiveIn, forking, LOOK, looked, openForking, PARTS } from "./family.ts";
 
@@ -14,6 +17,7 @@ const until = async <T>(ask: () => Promise<T>, { isThere, running }: Waiting<T>)
   for (;;) {
     const answer = await ask();
     if (isThere(answer)) return answer;
+    await after(5);
     assert.deepEqual(over, [], "it ended before");
   }
 };
@@ -43,8 +47,21 @@ test("a task of another process is running while that lives, and interrupted onc
     /^[0-9a-f]{10} {2}[0-9a-f]{10} {2}fork {2}running {2}look at service +1 +[\d,]+ +\$[\d.]+ +\d+ s$/,
   );
 
+  const session = String(row?.session);
+  const hint = `Session ${session} is running (attach: prefork attach ${session})\n`;
+  const isHinted = (out: string): boolean => out.endsWith(hint);
+  await until(async () => (await ground.prefork(["ps"])).out, { isThere: isHinted, running });
+  const watcher = captured({ env: ground.env, inputIsTerminal: false });
+  const attached = run(["attach", String(row?.id).slice(0, 9)], watcher);
+  await until(async () => watcher.text(), { isThere: (text) => text.includes("· Bash"), running });
+  const shown = await ground.prefork(["tasks", "show", String(row?.id)]);
+  const open = `session  ${session} (open in process ${running.child.pid}; attach: prefork attach ${row?.id})`;
+  assert.ok(shown.out.includes(`\n${open}\n`), shown.out);
+
   running.child.kill("SIGKILL");
   await running.ended;
+  assert.equal(await attached, 1);
+  assert.match(watcher.text(), /^\+ (task-\w+) started: look at service\n· Bash cat service\.txt\n$/);
   const [gone] = await ps();
   assert.deepEqual(
     [gone?.id, gone?.words, gone?.isOrphan, gone?.owner, gone?.turns],

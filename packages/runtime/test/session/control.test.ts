@@ -19,11 +19,11 @@ test("the first answer to a question counts, whichever client gives it, and all 
     for await (const event of control.subscribe()) {
       if (event.type === "question_opened") {
         types.push(`${event.tool} ${event.reason}`);
-        if (name === "other") answers.push([name, control.answer(event.questionId, { kind: "allow" })]);
+        if (name === "other") answers.push([name, await control.answer(event.questionId, { kind: "allow" })]);
       }
       if (event.type === "question_closed") {
         types.push("closed");
-        answers.push([`${name} later`, control.answer(event.questionId, { kind: "deny" })]);
+        answers.push([`${name} later`, await control.answer(event.questionId, { kind: "deny" })]);
       }
       if (event.type === "exchange_ended") break;
     }

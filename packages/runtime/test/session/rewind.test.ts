@@ -186,15 +186,15 @@ test("a rewind is refused while an exchange runs, a question is open or no such 
   assert.deepEqual(readFileSync(journalOf(ground, session)), before);
   for await (const event of session.prompt("run"))
     if (event.type === "question_opened") {
-      const to = control.tree()[0]?.id ?? "";
+      const to = (await control.tree())[0]?.id ?? "";
       const refusal = {
         name: "InputError",
         message: "an exchange is running; wait for its end or stop it, then rewind",
       };
       await assert.rejects(control.rewind({ to }), refusal);
-      control.answer(event.questionId, { kind: "deny" });
+      await control.answer(event.questionId, { kind: "deny" });
     }
-  await control.rewind({ to: control.tree()[0]?.id ?? "" });
+  await control.rewind({ to: (await control.tree())[0]?.id ?? "" });
   assert.deepEqual(shown(session).at(-1), "- branch starts over *");
   await session.close();
   assert.throws(() => session.tree(), { message: "the session is closed" });
