@@ -34,7 +34,7 @@ export type Bundles = {
 };
 
 /** Third-party packages are tested as installed; few files use them. */
-const EXTERNAL = ["@ai-sdk/*", "@anthropic-ai/*", "@google/*", "ai", "esbuild", "openai", "typescript"];
+const EXTERNAL = ["@ai-sdk/*", "@anthropic-ai/*", "@google/*", "@lydell/*", "ai", "esbuild", "openai", "typescript"];
 const SEED = 20_261_116;
 const UNUSED_MS = 3 * 24 * 3_600_000;
 
