@@ -40,6 +40,7 @@ export {
   MARK,
   newMark,
   pinnedRipgrep,
+  withMemoryLimit,
   withoutProviderKeys,
 } from "./process/index.ts";
 export type {
@@ -84,6 +85,7 @@ export {
   findBlockingFile,
   findOccurrences,
   mayRunOutsideSandbox,
+  nextTurn,
   type TextEdit,
   Turns,
 } from "./run/index.ts";

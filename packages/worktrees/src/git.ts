@@ -1,5 +1,5 @@
 /** Runs git in a repository that may be hostile.
- *  Invariant: git is started directly, without a shell, in a clean environment; hooks, filters, drivers, monitors, signers
+ *  Invariant: git gets its words as they are, in a clean environment and with bounded memory; hooks, filters, drivers, monitors, signers
  *  and transports that the repository configures are switched off; every call is a step at which a test can stop.
  *  Elsewhere: what is always switched off (@prefork/guard), the repository's own filters and drivers (repository.ts). */
 
@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findProgram } from "@prefork/guard";
-import { cleanEnvironment, shownName } from "@prefork/guard/internal";
+import { cleanEnvironment, shownName, withMemoryLimit } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
 
 /** Called before every git call and every record, with its name. Tests kill the process here. */
@@ -65,6 +65,10 @@ const MAX_ERROR_CHARACTERS = 2_000;
 
 /** A file of the repository may be one that git waits for. */
 const LONGEST_MS = 30 * 60_000;
+
+/** Far more than git needs for any repository that people work in. A crafted object of a few kilobytes unpacks to any
+ *  size. */
+const MAX_KIBIBYTES = 4_194_304;
 
 const MAX_TRIES = 20;
 const BETWEEN_TRIES_MS = 5;
@@ -152,7 +156,8 @@ export class Git {
 
   #run(words: readonly string[], { input, signal, limitMs = LONGEST_MS }: GitOptions): Promise<GitAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<GitAnswer>();
-    const child = spawn(this.#program, [...words], {
+    const [program = "", ...args] = withMemoryLimit([this.#program, ...words], MAX_KIBIBYTES);
+    const child = spawn(program, args, {
       cwd: this.cwd,
       env: { ...this.#settings, ...this.#variables },
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],

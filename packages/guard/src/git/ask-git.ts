@@ -1,10 +1,10 @@
 /** Asks git a question about a repository.
- *  Invariant: git sees a view of it; an answer that takes too long or is too large counts as failed. Other work continues meanwhile,
- *  because git may have a long history to search.
+ *  Invariant: git sees a view of it; an answer that takes too long or too much memory, or is too large, counts as failed. Other
+ *  work continues meanwhile, because git may have a long history to search.
  *  Elsewhere: the view (view.ts), what is asked (objects.ts, ../run/walk-starts.ts). */
 
 import { execFile } from "node:child_process";
-import { cleanEnvironment, findProgram } from "../process/index.ts";
+import { cleanEnvironment, findProgram, withMemoryLimit } from "../process/index.ts";
 import type { View } from "./view.ts";
 
 export type GitQuestion = {
@@ -22,9 +22,10 @@ export const askGit = async ({ view, words, input }: GitQuestion): Promise<GitAn
   const env = { ...cleanEnvironment(), ...view.variables() };
   const bounds = { timeout: 5_000, maxBuffer: 4_000_000, killSignal: "SIGKILL", signal: view.signal } as const;
   return new Promise((answered) => {
+    const [program = "", ...args] = withMemoryLimit([git, ...words]);
     const child = execFile(
-      git,
-      [...words],
+      program,
+      args,
       { cwd: view.folder, env, encoding: "utf8", ...bounds },
       (error, text, complaint) => answered({ text, complaint, failed: error !== null }),
     );

@@ -7,4 +7,5 @@ export {
   newMark,
   withoutProviderKeys,
 } from "./environment.ts";
+export { QUESTION_KIBIBYTES, withMemoryLimit } from "./limits.ts";
 export { findProgram, findRipgrep, pinnedRipgrep, searchPath, whyMissing } from "./programs.ts";

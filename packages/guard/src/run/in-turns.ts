@@ -20,6 +20,23 @@ export class Turns {
   }
 }
 
+/** Gives each caller an iteration of the event loop of its own, in the order of their calls. Otherwise many callers
+ *  that wait for a turn would all run in the same one. */
+class TurnQueue {
+  #last: Promise<void> = Promise.resolve();
+
+  next(): Promise<void> {
+    this.#last = this.#last.then(() => turn());
+    return this.#last;
+  }
+}
+
+/** One per process, because all callers share one event loop. */
+const TURNS = new TurnQueue();
+
+/** Call it before work that blocks the event loop: signals, timers and other calls get their turn first. */
+export const nextTurn = (): Promise<void> => TURNS.next();
+
 /** The first problem. Returns none after an abort, which the caller reports itself. */
 export const firstProblem = async <T>(
   items: readonly T[],

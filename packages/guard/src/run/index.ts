@@ -3,7 +3,7 @@ export { type Comparison, type DatedBreach, Watch, type WatchOptions, watchTrees
 export { findBlockingFile } from "./blocking-files.ts";
 export { editText, findOccurrences, type TextEdit } from "./edit-text.ts";
 export { checkFileCall, type FileCallAnswer, performFileCall } from "./file-calls.ts";
-export { Turns } from "./in-turns.ts";
+export { nextTurn, Turns } from "./in-turns.ts";
 export type { Keep } from "./keep-copy.ts";
 export type { SandboxEntryOptions } from "./read-only-sandbox.ts";
 export {

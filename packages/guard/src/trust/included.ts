@@ -8,6 +8,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { SYSTEM_FOLDERS } from "../paths/index.ts";
+import { withMemoryLimit } from "../process/index.ts";
 
 /** git's exit code for a missing key. */
 const NONE = 1;
@@ -49,9 +50,11 @@ const valuesIn = async (
 /** git's output; undefined if it fails. Asynchronous, because there may be hundreds of files. */
 const readByGit = (git: string, settings: Uint8Array, keys: string): Promise<string | undefined> =>
   new Promise((done) => {
+    const words = ["config", "--file", "-", "--no-includes", "-z", "--get-regexp", keys];
+    const [program = "", ...args] = withMemoryLimit([git, ...words]);
     const child = execFile(
-      git,
-      ["config", "--file", "-", "--no-includes", "-z", "--get-regexp", keys],
+      program,
+      args,
       {
         cwd: "/", // outside of any repository
         env: {

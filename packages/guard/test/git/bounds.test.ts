@@ -116,3 +116,12 @@ test("an ignore file may be a link, but not to a secret", () => {
   symlinkSync("key", place.at(".gitignore"));
   assert.equal(findBlockingFile(place.at("work"), mayNot), place.at(".gitignore"));
 });
+
+test("git that is asked a question has little memory, however large an object unpacks", async () => {
+  using place = repositoryWithSecrets();
+  using views = new GitViews();
+  const view = views.of(place.work, ["status"]);
+  assert.ok(!("problem" in view));
+  const answer = await askGit({ view, words: ["-c", "alias.limit=!ulimit -d", "limit"] });
+  assert.deepEqual(answer, { text: "524288\n", complaint: "", failed: false });
+});

@@ -1,6 +1,6 @@
 /** What does git know about some paths and commits?
  *  Git is started directly, without a shell, in the clean environment of read-only commands and on a view of the
- *  repository, and not at all where the repository is not understood. Each answer is bounded in time and size. A
+ *  repository, and not at all where the repository is not understood. Each answer is bounded in memory and size. A
  *  missing answer is never taken for a "no".
  *  Elsewhere: what makes git harmless (@prefork/guard), which questions it is asked (check-report.ts). */
 
@@ -8,7 +8,7 @@ import { execFile } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { classify, findProgram, planHazard, type ReadOnlySandbox } from "@prefork/guard";
-import { cleanEnvironment, GitViews } from "@prefork/guard/internal";
+import { cleanEnvironment, GitViews, withMemoryLimit } from "@prefork/guard/internal";
 
 export type GitPlace = {
   readonly cwd: string;
@@ -134,7 +134,7 @@ const started = (
   variables: Readonly<Record<string, string>>,
 ): Promise<GitAnswer> =>
   new Promise((done) => {
-    const [program = "", ...args] = readOnlySandbox ? readOnlySandbox.enter(plain, cwd) : plain;
+    const [program = "", ...args] = withMemoryLimit(readOnlySandbox ? readOnlySandbox.enter(plain, cwd) : plain);
     const how = {
       cwd,
       env: { ...cleanEnvironment(), ...variables },
