@@ -16,6 +16,7 @@ import {
   repositoryMarks,
 } from "../paths/index.ts";
 import { readUpTo } from "./bounded.ts";
+import { ByteBudget } from "./byte-budget.ts";
 import {
   Folder,
   type FolderAccess,
@@ -65,6 +66,8 @@ export class RootError extends Error {
 
 const MAX_READ_BYTES = 32 * 1024 * 1024;
 const MAX_ENTRIES = 20_000;
+/** One per process: all readers share its memory. */
+const LARGE_READS = new ByteBudget(4 * MAX_READ_BYTES);
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 const factsOf = (stats: BigIntStats): FileFacts => ({
@@ -114,6 +117,7 @@ export class Root implements AsyncDisposable {
       if (!isSame(seen, held) || !held.isFile()) throw new SwappedError("the file was replaced meanwhile; try again");
       await folder.verify();
       if (held.size > BigInt(maxBytes)) return refuse(`the file has ${held.size} bytes; at most ${maxBytes} are read`);
+      using _ = await LARGE_READS.take(Number(held.size));
       const bytes = await readUpTo(handle, maxBytes + 1);
       if (bytes.length > maxBytes) return refuse(`the file grew over ${maxBytes} bytes while it was read`);
       return { ok: true, bytes, facts: factsOf(held) };

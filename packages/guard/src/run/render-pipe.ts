@@ -55,6 +55,7 @@ export type RenderPlace = {
   readonly signal?: AbortSignal;
   /** How many other pipes are running and share the memory. */
   readonly otherPipes?: number;
+  readonly maxKibibytes?: number; // default: PIPE_KIBIBYTES
 };
 
 export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
@@ -69,8 +70,12 @@ const FILE_KIBIBYTES = 262_144;
 
 /** A program that fails writes no core file. One that never stops runs out of memory or time, even if no process is
  *  left that could end it. */
-const limitsFor = (processes: number): string =>
-  `ulimit -c 0 -d ${Math.max(LEAST_KIBIBYTES, Math.floor(PIPE_KIBIBYTES / processes))} -f ${FILE_KIBIBYTES} -t 600; `;
+const limitsFor = (kibibytes: number, processes: number): string =>
+  `ulimit -c 0 -d ${Math.max(LEAST_KIBIBYTES, Math.floor(kibibytes / processes))} -f ${FILE_KIBIBYTES} -t 600; `;
+
+/** How many processes a pipe has at the same time. */
+export const processCount = (commands: readonly PlanCommand[]): number =>
+  commands.reduce((sum, command) => sum + processesOf(command), 0);
 
 /** xargs starts as many processes as its options say, and each has the same limits. */
 const processesOf = ({ program, args }: PlanCommand): number => {
@@ -118,8 +123,9 @@ export const renderPipe = async (commands: readonly PlanCommand[], place: Render
     all.push(...argv);
   }
   const [only = "", ...more] = parts;
-  const processes = commands.reduce((sum, command) => sum + processesOf(command), 0) * (1 + (place.otherPipes ?? 0));
-  const script = limitsFor(processes) + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
+  const { otherPipes = 0, maxKibibytes = PIPE_KIBIBYTES } = place;
+  const limits = limitsFor(maxKibibytes, processCount(commands) * (1 + otherPipes));
+  const script = limits + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
   return { script, words: all };
 };
 

@@ -21,9 +21,9 @@ import {
   repetitionProblem,
   walkOf,
 } from "../rules/index.ts";
-import { filterInTurns, firstProblem } from "./in-turns.ts";
+import { filterInTurns, firstProblem, nextTurn } from "./in-turns.ts";
 import { coveredIn, type ReadOnlySandbox } from "./read-only-sandbox.ts";
-import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
+import { namesProblem, type Problem, processCount, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
 import { readXargsNames, type XargsNames } from "./xargs-names.ts";
 
 export type PipeContext = {
@@ -36,24 +36,56 @@ export type PipeContext = {
   readonly withheld?: readonly string[];
   readonly judge: PathJudge;
   readonly running: RunningPipes;
+  readonly maxKibibytes?: number;
   /** The files to cover in the read-only sandbox, shared by the pipes of one plan. */
   readonly covered: Map<string, readonly string[]>;
 };
 
-/** Counts the pipes that run at the same time, because they share the machine's memory. */
-export class RunningPipes {
-  #count = 0;
+/** About 200 processes, or 33 commands, or 8 of git. */
+const MAX_LOAD = 200;
 
-  /** `others`: how many pipes were already running. */
-  enter(): Disposable & { readonly others: number } {
+/** What a pipe takes of it: its processes, and what this process keeps for it. For git that is a view of the
+ *  repository, with a copy of its index. */
+const loadOf = (commands: readonly PlanCommand[]): number =>
+  processCount(commands) + (commands.some(({ program }) => program === "git") ? 24 : 5);
+
+/** Bounds the pipes that run at the same time, because they share the machine's memory and its process table. */
+export class RunningPipes {
+  readonly #maxLoad: number;
+  #count = 0;
+  #load = 0;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(maxLoad = MAX_LOAD) {
+    this.#maxLoad = maxLoad;
+  }
+
+  /** Waits for room, or until the abort. `others`: how many pipes were already running. */
+  async enter(load: number, signal: AbortSignal): Promise<Disposable & { readonly others: number }> {
+    while (!signal.aborted && this.#load > 0 && this.#load + load > this.#maxLoad) await this.#untilOneLeaves(signal);
     const others = this.#count;
     this.#count += 1;
+    this.#load += load;
     return {
       others,
       [Symbol.dispose]: () => {
         this.#count -= 1;
+        this.#load -= load;
+        for (const wake of this.#waiting) wake();
       },
     };
+  }
+
+  #untilOneLeaves(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        this.#waiting.delete(wake);
+        signal.removeEventListener("abort", wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", wake, { once: true });
+    });
   }
 }
 
@@ -168,8 +200,11 @@ const checkNames = async (
 
 const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
   using views = new GitViews({ withheld: run.withheld ?? [], below: run.judge.rules.below }, run.signal);
-  using running = run.running.enter();
+  using running = await run.running.enter(loadOf(commands), run.signal);
+  await nextTurn(); // reading a repository or walking a folder blocks the event loop
+  if (run.signal.aborted) return { exitCode: 124 };
   const rendered = await renderPipe(commands, { ...run, views, otherPipes: running.others });
+  await nextTurn(); // so does searching for the files to cover in the read-only sandbox
   if (run.signal.aborted) return { exitCode: 124 };
   if ("problem" in rendered) return refuse(rendered.problem, run);
   const isSandboxed = !tellsOfTheSystem(commands, run.cwd);

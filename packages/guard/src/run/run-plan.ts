@@ -17,6 +17,8 @@ import { type PipeContext, type PipeEnd, PlanOutput, RunningPipes, runPipe } fro
 export type PlanLimits = {
   readonly timeoutMs?: number; // default: 60,000
   readonly maxOutputBytes?: number; // default: 1,000,000, of each stream
+  /** Memory of all programs together. */
+  readonly maxKibibytes?: number; // default: 4,194,304
 };
 
 export type PlanRun = PlanLimits & {
@@ -24,6 +26,8 @@ export type PlanRun = PlanLimits & {
   readonly home?: string; // what `~` stands for; default: the user's
   readonly timeZone?: string;
   readonly signal?: AbortSignal;
+  /** It may run for as long as the session. */
+  readonly isBackground?: boolean; // default: false
   /** Default: no sandbox; only the plan's own checks apply. */
   readonly readOnlySandbox?: ReadOnlySandbox;
 };
@@ -76,20 +80,23 @@ const repositoryHazard = (
 
 /** One per process: all plans share the machine's memory. */
 const RUNNING = new RunningPipes();
+/** Apart from the others, because these may run for as long as the session, and nobody could wait for them. */
+const IN_BACKGROUND = new RunningPipes();
 
 export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResult> => {
   const { home = homedir(), timeoutMs = 60_000 } = run;
   const limit = AbortSignal.timeout(timeoutMs);
   const signal = run.signal ? AbortSignal.any([limit, run.signal]) : limit;
   const output = new PlanOutput(run.maxOutputBytes ?? 1_000_000);
-  const { timeZone, readOnlySandbox } = run;
+  const { timeZone, readOnlySandbox, maxKibibytes } = run;
   const last = await runSteps(
     plan.steps,
     { cwd: run.cwd, exitCode: 0 },
     {
-      ...{ home, signal, output, running: RUNNING, covered: new Map() },
+      ...{ home, signal, output, running: run.isBackground ? IN_BACKGROUND : RUNNING, covered: new Map() },
       judge: pathJudge({ cwd: run.cwd, home, ...(plan.rules === undefined ? {} : { rules: plan.rules }) }),
       ...(timeZone === undefined ? {} : { timeZone }),
+      ...(maxKibibytes === undefined ? {} : { maxKibibytes }),
       ...(readOnlySandbox === undefined ? {} : { readOnlySandbox }),
       ...(plan.hiddenFiles === undefined ? {} : { withheld: plan.hiddenFiles }),
     },

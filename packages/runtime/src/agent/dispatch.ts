@@ -6,6 +6,7 @@
  *  asks for the batch (run.ts). */
 
 import { type CommandPlan, type Decision, decide, type GuardContext, type ToolCall } from "@prefork/guard";
+import { nextTurn } from "@prefork/guard/internal";
 import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import type { CallFault, EventBody } from "../events.ts";
 import type { Answer, Question } from "../ports.ts";
@@ -147,7 +148,9 @@ const answerEach = async (
     await Promise.all(answers.slice(settled));
     settled = answers.length;
   };
+  const pause = pauser();
   for (const call of calls) {
+    await pause();
     const before = known.get(call.id);
     if (before) {
       answers.push(Promise.resolve(before));
@@ -174,6 +177,20 @@ const answerEach = async (
     }
   }
   return stopped;
+};
+
+const MAX_BLOCKED_MICROSECONDS = 50_000;
+
+/** Judging a call may take a second of computing, and a message may have hundreds of calls. In between, aborts, timers
+ *  and other agents get a turn. Computing time is what counts, so that a busy machine keeps the order of events. */
+const pauser = (): (() => Promise<void>) => {
+  let start = process.cpuUsage();
+  return async () => {
+    const { user, system } = process.cpuUsage(start);
+    if (user + system < MAX_BLOCKED_MICROSECONDS) return;
+    await nextTurn();
+    start = process.cpuUsage();
+  };
 };
 
 type Refused = { readonly refused: Promise<ToolResultBlock>; readonly stop?: boolean };

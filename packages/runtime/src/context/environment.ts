@@ -124,6 +124,8 @@ const LAST_COMMITS = "git log -3 --no-decorate '--format=%h %s'";
 
 /** A summary is not worth a longer wait. */
 const TIMEOUT_MS = 5_000;
+/** Nor more memory; a crafted object of a few kilobytes unpacks to gigabytes. */
+const MAX_KIBIBYTES = 524_288;
 
 const classifyReadOnly = (command: string): CommandPlan => {
   const verdict = classify(command);
@@ -136,7 +138,7 @@ export const readGit = async (question: GitOptions): Promise<GitSummary> => {
   const status = classifyReadOnly(STATUS);
   const hazard = planHazard(status, question);
   if (hazard !== undefined) return noSummary(hazard);
-  const run = { ...question, timeoutMs: TIMEOUT_MS };
+  const run = { ...question, timeoutMs: TIMEOUT_MS, maxKibibytes: MAX_KIBIBYTES };
   const result = await runPlan(status, run);
   if (result.exitCode === 128 && /^fatal: not a git repository/m.test(result.stderr)) return { kind: "none" };
   if (hasFailed(result)) return noSummary(describeFailure(result));

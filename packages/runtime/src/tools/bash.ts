@@ -156,7 +156,10 @@ const startPlan = async (context: ToolContext, output: (chunk: Buffer) => Promis
   if (plan === undefined) throw new TypeError("there is no plan to run");
   const ending = new AbortController();
   const ended = async (): Promise<{ readonly exitCode: number }> => {
-    const result = await runPlan(plan, planOptions({ ...context, signal: ending.signal }, BACKGROUND_PLAN_MS));
+    const result = await runPlan(plan, {
+      ...planOptions({ ...context, signal: ending.signal }, BACKGROUND_PLAN_MS),
+      isBackground: true,
+    });
     await output(Buffer.from(combineOutput(result)));
     return { exitCode: result.exitCode };
   };

@@ -10,6 +10,7 @@ import * as z from "zod";
 import { filterInTurns } from "./in-turns.ts";
 import { listFiles, NO_RIPGREP_NOTE, ripgrepFor } from "./list-files.ts";
 import { findSearchRoot, shownPath } from "./search-root.ts";
+import { READING_CALLS } from "./slots.ts";
 import { defineTool, failed } from "./tool.ts";
 
 const MAX_SHOWN = 200;
@@ -28,6 +29,7 @@ export const globTool = defineTool({
   readOnly: true,
   touches: ({ path = "." }) => ({ reads: [path] }),
   run: async ({ pattern, path }, context) => {
+    using _ = await READING_CALLS.enter(context.signal);
     const root = await findSearchRoot(path, context);
     if (!root.ok) return failed(`${root.reason}.`);
     if (root.isFile) return failed(`${root.path} is a file; Glob looks into folders.`);

@@ -8,6 +8,7 @@ import { NO_RIPGREP_NOTE, ripgrepFor } from "./list-files.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";
 import { findSearchRoot, globFilter, shownPath } from "./search-root.ts";
 import { type GrepMatch, type Search, type SearchMode, searchWithoutRipgrep } from "./search-text.ts";
+import { READING_CALLS } from "./slots.ts";
 import { defineTool, failed, type ToolContext } from "./tool.ts";
 
 const DEFAULT_LIMIT = 200;
@@ -43,6 +44,7 @@ export const grepTool = defineTool({
   readOnly: true,
   touches: ({ path = "." }) => ({ reads: [path] }),
   run: async (request, context) => {
+    using _ = await READING_CALLS.enter(context.signal);
     const root = await findSearchRoot(request.path, context);
     if (!root.ok) return failed(`${root.reason}.`);
     const isWanted = globFilter(request.glob, root);

@@ -17,6 +17,7 @@ import {
   truncateLine,
 } from "./file-content.ts";
 import { findSimilar } from "./similar.ts";
+import { READING_CALLS } from "./slots.ts";
 import { defineTool, failed, type ToolContext, type ToolOutput } from "./tool.ts";
 
 const MAX_LINES = 2_000;
@@ -49,6 +50,7 @@ export const readTool = defineTool({
     const located = context.files.locate(file_path);
     if (!located.ok) return failed(`${file_path}: ${located.reason}.`);
     const { path } = located;
+    using _ = await READING_CALLS.enter(context.signal);
     const read = await context.files.read(path, { maxBytes: MAX_FILE_BYTES });
     if (!read.ok) return failed(`${file_path}: ${await explainRefusal(path, read.reason, context)}`);
     const kind = detectFileKind(read.bytes);

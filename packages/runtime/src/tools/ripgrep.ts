@@ -79,6 +79,8 @@ export const searchWithRipgrep = async (
   context.signal.throwIfAborted();
   if (ended === "finished" && rest.length > 0) take(rest);
   if (ended === "finished" && exitCode > 1 && errors.trim() !== "") return { ok: false, reason: firstLines(errors) };
+  // 2: some files could not be read. Anything above: it was killed, and found nothing because it did not search.
+  if (ended === "finished" && exitCode > 2) return { ok: false, reason: `ripgrep failed with exit code ${exitCode}` };
   return { ok: true, isCut: ended !== "finished" };
 };
 

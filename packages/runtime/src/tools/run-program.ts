@@ -4,7 +4,8 @@
  *  Elsewhere: the environment and the sandbox (@prefork/guard), the programs (list-files.ts, ripgrep.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { cleanEnvironment } from "@prefork/guard/internal";
+import { cleanEnvironment, withMemoryLimit } from "@prefork/guard/internal";
+import { SEARCH_PROGRAMS } from "./slots.ts";
 import type { ToolContext } from "./tool.ts";
 
 export type ProgramRun = {
@@ -25,25 +26,27 @@ const MAX_ERRORS = 4_000;
 
 /** Ripgrep keeps a whole line in memory, and a line may be as long as the disk has room for. */
 const MAX_KIBIBYTES = 524_288;
-const LIMITS = `ulimit -c 0 2>/dev/null; ulimit -d ${MAX_KIBIBYTES} 2>/dev/null; exec "$@"`;
-const LIMITED = ["/bin/bash", "--noprofile", "--norc", "-c", LIMITS, "bash"] as const;
 
-export const runProgram = (
+type ProgramContext = Pick<ToolContext, "readOnlySandbox" | "signal">;
+
+export const runProgram = async (run: ProgramRun, context: ProgramContext): Promise<ProgramEnd> => {
+  using _ = await SEARCH_PROGRAMS.enter(context.signal);
+  return await runInSlot(run, context);
+};
+
+const runInSlot = (
   { argv, cwd, output }: ProgramRun,
-  { readOnlySandbox, signal }: Pick<ToolContext, "readOnlySandbox" | "signal">,
+  { readOnlySandbox, signal }: ProgramContext,
 ): Promise<ProgramEnd> =>
   new Promise((done, fail) => {
-    const [bash, ...options] = LIMITED;
-    const child: ChildProcess = spawn(
-      bash,
-      [...options, ...(readOnlySandbox === undefined ? argv : readOnlySandbox.enter(argv, cwd))],
-      {
-        cwd,
-        env: { ...cleanEnvironment(), PWD: cwd },
-        stdio: ["ignore", "pipe", "pipe"],
-        detached: true,
-      },
-    );
+    const entered = readOnlySandbox === undefined ? argv : readOnlySandbox.enter(argv, cwd);
+    const [program = "", ...args] = withMemoryLimit(entered, MAX_KIBIBYTES);
+    const child: ChildProcess = spawn(program, args, {
+      cwd,
+      env: { ...cleanEnvironment(), PWD: cwd },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
     let ended: ProgramEnd["ended"] = "finished";
     let errors = "";
     const stop = (why: ProgramEnd["ended"]): void => {

@@ -12,6 +12,7 @@ import { type Filtered, filterInTurns } from "./in-turns.ts";
 import { listFiles, sortInWalkOrder } from "./list-files.ts";
 import { translatePattern } from "./search-pattern.ts";
 import type { SearchRoot } from "./search-root.ts";
+import { OWN_SEARCHES } from "./slots.ts";
 import type { ToolContext } from "./tool.ts";
 
 export type SearchMode = "content" | "files_with_matches" | "count";
@@ -98,6 +99,7 @@ export const searchWithoutRipgrep = async (search: Search, context: ToolContext)
   const start = performance.now();
   for (let from = 0; from < paths.length; from += AT_ONCE) {
     const some = paths.slice(from, from + AT_ONCE);
+    using _slot = await OWN_SEARCHES.enter(signal);
     const texts = await Promise.all(some.map((path) => readSearchable(path, context)));
     for (const [at, text = ""] of texts.entries()) {
       signal.throwIfAborted();

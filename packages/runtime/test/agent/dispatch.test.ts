@@ -394,3 +394,33 @@ test("a record that cannot be written ends the batch, but only after the calls t
   order.push("told");
   assert.deepEqual(order, ["a", "told"]);
 });
+
+/** Computes for a while, as a repository with thousands of refs makes the guard do. */
+const compute = (): void => {
+  const start = process.cpuUsage();
+  for (let used = 0; used < 60_000; ) {
+    const { user, system } = process.cpuUsage(start);
+    used = user + system;
+  }
+};
+
+test("however long the calls of a message take to judge, an abort is noticed between two of them", async () => {
+  const stop = new AbortController();
+  const calls = ["a", "b", "c", "d", "e", "f"].map((at) => call("Look", at));
+  const { results } = await staged(calls, {
+    body: saying,
+    signal: stop.signal,
+    guard: {
+      filter: () => {
+        compute();
+        setImmediate(() => stop.abort());
+        return { allowed: true };
+      },
+    },
+  });
+  const notRun = "! Not run: the user interrupted before it began.";
+  assert.deepEqual(
+    textsOf(results).slice(2),
+    ["c", "d", "e", "f"].map((at) => `id-${at}: ${notRun}`),
+  );
+});
