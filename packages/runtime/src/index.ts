@@ -55,6 +55,7 @@ export {
   type Session,
   type SessionLimits,
   type SessionOptions,
+  type SessionSetup,
 } from "./session/index.ts";
 export type { Task, TaskState } from "./tasks/index.ts";
 export { builtInTools, defineTool, failed, type Tool, type ToolContext, type ToolOutput } from "./tools/index.ts";

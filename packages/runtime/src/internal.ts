@@ -3,7 +3,15 @@
 export type { LineageState, TurnLimits } from "./agent/index.ts";
 export { ANTHROPIC_URL, toolEnvironment } from "./agent/index.ts";
 export type { HandleParts, ReadReport } from "./children/index.ts";
-export type { Prompt } from "./context/index.ts";
+export type {
+  ConventionFile,
+  Conventions,
+  ConventionsNote,
+  OfferedTool,
+  OfferedTools,
+  Prompt,
+  ToolHashes,
+} from "./context/index.ts";
 export type { EpochReason, JournalDamage, Level, NoteKind } from "./events.ts";
 export { levelOf } from "./events.ts";
 export type { FoundSkills, SkillSources } from "./extensions/index.ts";

@@ -2,8 +2,10 @@
  *  Invariant: nothing of the agent is loaded before the first frame.
  *  Elsewhere: the terminal (../tui), one prompt without it (print.ts). */
 
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import { collect, type Io, newCommand, UsageError } from "../io.ts";
+import { resolveFolder } from "../resolve-folder.ts";
 import { addSessionOptions } from "../session-options.ts";
 import type { TerminalRequest } from "../tui/index.ts";
 
@@ -28,5 +30,14 @@ export const terminalCommand =
         throw new UsageError('this needs a terminal; to run one prompt without it: prefork -p "…"');
       const { openTerminal } = await import("../tui/index.ts");
       const prompt = words.join(" ").trim();
-      io.exitWith(await openTerminal({ flags, run, ...(prompt === "" ? {} : { prompt }) }, io));
+      io.exitWith(
+        await openTerminal({ flags: await enterFolder(flags), run, ...(prompt === "" ? {} : { prompt }) }, io),
+      );
     });
+
+/** The terminal's own commands work in the folder of the session. Other folders are named from where the user is. */
+const enterFolder = async ({ cwd, addDir, ...flags }: TerminalRequest["flags"]): Promise<TerminalRequest["flags"]> => {
+  const folders = addDir === undefined ? {} : { addDir: addDir.map((folder) => resolve(folder)) };
+  if (cwd !== undefined) process.chdir(await resolveFolder(cwd, "--cwd"));
+  return { ...flags, ...folders };
+};

@@ -9,21 +9,32 @@ import type { ThemeName } from "./views/index.ts";
 
 export type CapturedRun = { readonly code: number; readonly text: string };
 
+/** Without an id: a new session. */
+export type SwitchTarget = { readonly id?: string; readonly model?: string };
+
 export type TerminalContext = {
   readonly io: Io;
   readonly state: () => State;
   readonly dispatch: (action: Action) => void;
-  readonly screen: Screen;
+  readonly screen: Pick<Screen, "draw" | "redraw"> & {
+    readonly input: Pick<Screen["input"], "setText" | "getExpandedText" | "facts">;
+  };
   /** Resolves when the session is open. */
   readonly session: () => Promise<TerminalSession>;
-  /** Closes this session and opens another one: a new one, or an earlier one by id. */
-  readonly switchSession: (id?: string) => Promise<void>;
+  /** Closes this session and opens another one: a new one, or an earlier one by id, with another model if one is named. */
+  readonly switchSession: (to?: SwitchTarget) => Promise<void>;
   /** Adds a prompt to the history of this folder. */
   readonly remember: (prompt: string) => void;
   /** Runs a prefork command in this process, with its output captured. */
   readonly runCli: (argv: readonly string[]) => Promise<CapturedRun>;
   /** Gives the terminal to another program while `work` runs. */
   readonly lend: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Runs something that may take long. Esc aborts the signal; then it rejects with "Cancelled.". */
+  readonly work: <T>(label: string, run: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+  /** Cancels what `work` runs. */
+  readonly cancel: () => void;
+  /** Writes a control sequence to the terminal itself. */
+  readonly writeSequence: (sequence: string) => void;
   readonly suspend: () => void;
   readonly notify: (text: string) => void;
   readonly setTheme: (name: ThemeName) => void;

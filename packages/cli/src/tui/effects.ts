@@ -1,9 +1,9 @@
 /** Carries out what the state asks for: prompts, answers, stops, commands.
  *  Invariant: a failure becomes a message on the screen and never ends the program; nothing here decides what a key means.
+ *  Commands are loaded when the first one is used, because they need the agent, and the first frame does not wait for it.
  *  Elsewhere: the effects as data (state: state.ts), the slash commands (commands/). */
 
 import type { Answer } from "@prefork/runtime";
-import { runChosen, runCommand } from "./commands/index.ts";
 import type { TerminalContext } from "./context.ts";
 import { runEditor } from "./external-editor.ts";
 import { rememberText } from "./remember.ts";
@@ -53,15 +53,17 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       return;
     }
     case "command":
-      return runCommand(effect.name, effect.args, context);
+      return (await import("./commands/index.ts")).runCommand(effect.name, effect.args, context);
     case "chosen":
-      return runChosen(effect.command, effect.id, context);
+      return (await import("./commands/index.ts")).runChosen(effect.command, effect.id, context);
     case "shell":
       return runShellLine(effect.command, context);
     case "remember":
       return rememberText(effect.text, context);
     case "edit":
       return runEditor(context);
+    case "cancel":
+      return context.cancel();
     case "type":
       screen.input.setText(effect.text);
       return screen.draw();

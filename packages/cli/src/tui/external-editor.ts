@@ -1,4 +1,4 @@
-/** Edits the prompt in the user's own editor.
+/** Edits the prompt, or a file, in the user's own editor.
  *  Invariant: the editor is started without a shell; the file is private and removed afterwards; a failed editor leaves the
  *  text as it was.
  *  Elsewhere: the terminal while another program has it (context.lend). */
@@ -24,6 +24,13 @@ export const runEditor = async ({ io, screen, lend }: TerminalContext): Promise<
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+};
+
+/** Opens a file in the editor and waits until it is closed. */
+export const editFile = async (path: string, { io, lend }: Pick<TerminalContext, "io" | "lend">): Promise<void> => {
+  const [program = "vi", ...args] = editorOf(io.env);
+  const code = await lend(() => runProgram(program, [...args, path]));
+  if (code !== 0) throw new Error(`${program} ended with code ${code}.`);
 };
 
 const runProgram = (program: string, args: readonly string[]): Promise<number> =>

@@ -42,7 +42,8 @@ export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<
     control: session.control(),
     own: session,
     notices,
-    ...(resume ? { earlier: await readEarlier(storeIn(plan), resume.id) } : {}),
+    // With what its forks have cost.
+    ...(resume ? { earlier: { ...(await readEarlier(storeIn(plan), resume.id)), usd: session.spent.usd } } : {}),
     ...windowOf(session.model),
     setMode: (mode) => session.setMode(mode),
     close: async () => opened[Symbol.asyncDispose](),

@@ -7,9 +7,10 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Io } from "../io.ts";
-import type { CapturedRun, TerminalContext } from "./context.ts";
+import { Completions } from "./completion.ts";
+import type { CapturedRun, SwitchTarget, TerminalContext } from "./context.ts";
 import { runEffect } from "./effects.ts";
-import type { OpenRequest } from "./local-session.ts";
+import type { LocalSession, OpenRequest } from "./local-session.ts";
 import { PromptHistory } from "./prompt-history.ts";
 import { Screen } from "./screen.ts";
 import { type Action, initialState, reduce, type State, safeLine, safeText } from "./state/index.ts";
@@ -44,6 +45,7 @@ class TerminalProgram {
   #opening: Promise<void> = Promise.resolve();
   #opened: TerminalSession | undefined;
   #isEnding = false;
+  #working: AbortController | undefined;
 
   constructor(request: TerminalRequest, io: Io) {
     this.#request = request;
@@ -54,6 +56,7 @@ class TerminalProgram {
     this.#history = new PromptHistory(io.env.HOME || homedir(), process.cwd());
     this.#screen = new Screen({
       theme: themeOf(io.colour ? "dark" : "none"),
+      completions: new Completions({ io, state: () => this.#state }),
       state: (width, height) => this.#sized(width, height),
       onKey: (key, input) => this.dispatch({ type: "key", key, input, at: Date.now() }) ?? false,
       onSubmit: (text) => this.dispatch({ type: "submitted", text, at: Date.now() }),
@@ -106,9 +109,10 @@ class TerminalProgram {
 
   /** Seconds are shown only while something runs or expires. */
   #tick(): void {
-    const { runningSince, cache, children, isOpening, now } = this.#state;
+    const { runningSince, cache, children, isOpening, work, now } = this.#state;
     const isCounting =
       isOpening ||
+      work !== undefined ||
       runningSince !== undefined ||
       (cache?.warmUntil ?? 0) + TICK_MS > now ||
       [...children.values()].some(({ state }) => state !== "ended");
@@ -125,23 +129,30 @@ class TerminalProgram {
     return promise;
   }
 
-  async #open(resume?: string): Promise<void> {
+  /** The first session. Without it there is nothing to talk to, so a failure ends the program. */
+  async #open(): Promise<void> {
     try {
-      const { openLocalSession } = await import("./local-session.ts");
-      const flags = resume === undefined ? this.#request.flags : { ...this.#request.flags, resume };
-      const session = await openLocalSession({ flags }, this.#io);
-      for (const text of session.notices) this.#print("info", text);
-      if (session.earlier) this.dispatch({ type: "restored", ...session.earlier });
-      if (session.window !== undefined) this.dispatch({ type: "learned", facts: { window: session.window } });
-      this.#opened = session;
-      this.#setSession(session);
-      void this.#follow(session);
+      const session = await this.#openWith(this.#request.flags);
+      this.#begin(session, session.earlier);
     } catch (error) {
       this.#failSession(error);
-      if (resume === undefined && this.#state.session === undefined) return this.#ended.reject(error);
-      this.#print("error", error instanceof Error ? error.message : String(error));
-      this.dispatch({ type: "hinted", text: "The session could not be opened. Ctrl-C twice leaves." });
+      this.#ended.reject(error);
     }
+  }
+
+  async #openWith(flags: OpenRequest["flags"]): Promise<LocalSession> {
+    const { openLocalSession } = await import("./local-session.ts");
+    return openLocalSession({ flags }, this.#io);
+  }
+
+  /** `earlier`: what to show of a resumed conversation. */
+  #begin(session: LocalSession, earlier?: LocalSession["earlier"]): void {
+    for (const text of session.notices) this.#print("info", text);
+    if (earlier) this.dispatch({ type: "restored", ...earlier });
+    if (session.window !== undefined) this.dispatch({ type: "learned", facts: { window: session.window } });
+    this.#opened = session;
+    this.#setSession(session);
+    void this.#follow(session);
   }
 
   async #follow({ control }: TerminalSession): Promise<void> {
@@ -149,13 +160,37 @@ class TerminalProgram {
     for await (const event of events) this.dispatch({ type: "event", event });
   }
 
-  async #switch(id?: string): Promise<void> {
+  /** If the other session cannot be opened, this one is opened again. */
+  async #switch(to: SwitchTarget): Promise<void> {
     await this.#opening;
+    const here = this.#opened?.control.session;
     await this.#opened?.close();
     this.#opened = undefined;
     this.#session = this.#expectSession();
-    this.#opening = this.#open(id);
-    await this.#session;
+    const opening = this.#openInstead(to, here);
+    this.#opening = opening.catch(() => undefined);
+    await opening;
+  }
+
+  async #openInstead(to: SwitchTarget, here: string | undefined): Promise<void> {
+    const isOther = to.id === undefined || to.id !== here;
+    try {
+      const session = await this.#openWith(switchedFlags(this.#request.flags, to));
+      if (isOther) this.dispatch({ type: "cleared" });
+      this.#begin(session, isOther ? session.earlier : undefined);
+    } catch (error) {
+      await this.#reopen(here);
+      throw error;
+    }
+  }
+
+  async #reopen(id: string | undefined): Promise<void> {
+    try {
+      this.#begin(await this.#openWith(switchedFlags(this.#request.flags, id === undefined ? {} : { id })));
+    } catch (error) {
+      this.#failSession(error);
+      this.#print("error", "No session is open any more. Ctrl-C twice leaves; prefork --continue opens it again.");
+    }
   }
 
   #print(level: "info" | "warn" | "error", text: string): void {
@@ -171,13 +206,16 @@ class TerminalProgram {
       dispatch: (action) => this.dispatch(action),
       screen: this.#screen,
       session: () => this.#session,
-      switchSession: (id) => this.#switch(id),
+      switchSession: (to = {}) => this.#switch(to),
       remember: (prompt) => {
         this.#screen.input.addToHistory(prompt);
         void this.#history.add(prompt);
       },
       runCli: (argv) => this.#runCli(argv),
       lend: (work) => this.#lend(work),
+      work: (label, run) => this.#work(label, run),
+      cancel: () => this.#working?.abort(),
+      writeSequence: (sequence) => void process.stdout.write(sequence),
       suspend: () => this.#suspend(),
       notify: () => undefined,
       setTheme: (name: ThemeName) => this.#screen.setTheme(themeOf(name)),
@@ -196,11 +234,28 @@ class TerminalProgram {
       ...this.#io,
       out: write,
       err: write,
+      colour: false,
       isTerminal: false,
       inputIsTerminal: false,
       input: async function* () {},
     });
     return { code, text: parts.join("") };
+  }
+
+  async #work<T>(label: string, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    if (this.#working) throw new Error("Another command is still working. Esc stops it.");
+    const working = new AbortController();
+    this.#working = working;
+    this.dispatch({ type: "workChanged", label: safeLine(label), at: Date.now() });
+    const cancelled = new Promise<never>((_resolve, reject) => {
+      working.signal.addEventListener("abort", () => reject(new Error("Cancelled.")), { once: true });
+    });
+    try {
+      return await Promise.race([run(AbortSignal.any([working.signal, this.#io.signal])), cancelled]);
+    } finally {
+      this.#working = undefined;
+      this.dispatch({ type: "workChanged", at: Date.now() });
+    }
   }
 
   async #lend<T>(work: () => Promise<T>): Promise<T> {
@@ -253,3 +308,13 @@ class TerminalProgram {
     this.#quit(1);
   }
 }
+
+/** The flags of the first session, without those that chose which session it was. A resumed session keeps its own model. */
+const switchedFlags = (
+  { continue: _continue, resume: _resume, model: first, ...flags }: OpenRequest["flags"],
+  { id, model = id === undefined ? first : undefined }: SwitchTarget,
+): OpenRequest["flags"] => ({
+  ...flags,
+  ...(id === undefined ? {} : { resume: id }),
+  ...(model === undefined ? {} : { model }),
+});

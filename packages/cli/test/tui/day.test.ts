@@ -96,10 +96,12 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   await screen.shows(/Merge into this checkout[\s\S]*README\.md/);
   assert.doesNotMatch(readFileSync(join(work, "README.md"), "utf8"), /Thanks/);
   screen.press("enter");
-  await screen.shows(/merged task-/);
+  await screen.shows("Merged append `Thanks.` to README.md: 1 file");
   assert.match(readFileSync(join(work, "README.md"), "utf8"), /Thanks/);
   typeLines(screen, "/undo");
-  await screen.shows(/undone|Undid|undid/);
+  await screen.shows("Undo the last merge");
+  screen.press("enter");
+  await screen.shows("Undone: merge 1");
   assert.doesNotMatch(readFileSync(join(work, "README.md"), "utf8"), /Thanks/);
 
   // The bill.

@@ -14,6 +14,7 @@ import {
   parseRule,
   planHazard,
   type Rule,
+  type RuleList,
   splitCommands,
   type ToolCall,
   type ToolFilter,
@@ -51,6 +52,11 @@ export type AgentGuardOptions = {
   readonly unwatched?: string | undefined;
 };
 
+/** Where rules come from that are in no file. */
+const ANSWERED = "your answer";
+const ADDED = "this session";
+const ADDED_LATER: readonly string[] = [ANSWERED, ADDED];
+
 export class AgentGuard {
   #options: AgentGuardOptions;
   #mode: Mode;
@@ -86,13 +92,30 @@ export class AgentGuard {
 
   /** From now on, what this rule matches runs without a question. An invalid rule is a bug in the code that suggested it. */
   allow(rule: string): void {
-    this.#allow(rule, "your answer");
+    this.#allow(rule, ANSWERED);
+  }
+
+  /** A person adds a rule while it runs. Returns what is wrong with the rule, if anything. */
+  addRule(list: RuleList, text: string): string | undefined {
+    const { cwd: base, home, tools } = this.#options;
+    const read = parseRule(text, { base, home, tools, list, origin: ADDED });
+    if (read.kind === "wrong") return read.reason;
+    this.#policy = { ...this.#policy, [list]: [...this.#policy[list], read.rule] };
+    return undefined;
+  }
+
+  /** Removes a rule that a person added while it runs, directly or by an answer. Returns whether there was one. */
+  removeRule(list: RuleList, text: string): boolean {
+    const left = this.#policy[list].filter((rule) => rule.text !== text || !ADDED_LATER.includes(rule.origin));
+    const isFound = left.length < this.#policy[list].length;
+    this.#policy = { ...this.#policy, [list]: left };
+    return isFound;
   }
 
   /** Would this rule, added to the present ones, allow that call? */
   covers(rule: string, call: ToolCall): boolean {
     const { cwd: base, home, tools } = this.#options;
-    const read = parseRule(rule, { base, home, tools, list: "allow", origin: "your answer" });
+    const read = parseRule(rule, { base, home, tools, list: "allow", origin: ANSWERED });
     if (read.kind === "wrong") return false;
     const policy = { ...this.#policy, allow: [...this.#policy.allow, read.rule] };
     return decide(call, { ...this.context(), policy }).kind === "allow";

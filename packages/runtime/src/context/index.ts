@@ -13,7 +13,13 @@ export {
   shouldCompact,
   summaryDirective,
 } from "./compaction.ts";
-export { type Conventions, type ConventionsOptions, readConventions } from "./conventions.ts";
+export {
+  type ConventionFile,
+  type Conventions,
+  type ConventionsNote,
+  type ConventionsOptions,
+  readConventions,
+} from "./conventions.ts";
 export type { GitSummary } from "./environment.ts";
 export { type Environment, localDate, readEnvironment } from "./environment.ts";
 export {

@@ -8,3 +8,4 @@ export { addressIn, createSession, resumeSession } from "./open.ts";
 export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
 export type { SessionParts } from "./session.ts";
 export { type PromptOptions, Session } from "./session.ts";
+export type { SessionSetup } from "./setup.ts";

@@ -30,6 +30,7 @@ import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange, endsExchange } from "./event-hub.ts";
 import { checkExchangeLimits, type ResolvedOptions, type SessionLimits } from "./options.ts";
 import { type RewindParts, rewindSession, treeOf } from "./rewind.ts";
+import { createSetup, type SessionSetup } from "./setup.ts";
 
 /** What a session is composed of, in open.ts. */
 export type SessionParts = Pick<
@@ -59,6 +60,8 @@ export class Session implements AsyncDisposable {
   readonly id: string;
   readonly model: string;
   readonly engine: string;
+  /** Rules, conventions and tool servers that apply to it. */
+  readonly setup: SessionSetup;
   readonly #parts: SessionParts;
   #running: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
@@ -74,6 +77,7 @@ export class Session implements AsyncDisposable {
     this.id = parts.journal.id;
     this.model = parts.agent.line.state.head.model;
     this.engine = parts.options.engine.name;
+    this.setup = createSetup(parts);
   }
 
   get mode(): Mode {
@@ -201,11 +205,12 @@ export class Session implements AsyncDisposable {
   }
 
   /** Compacts the conversation now. */
-  async compact(focus?: string): Promise<CompactionResult> {
+  async compact(focus?: string, { signal }: Pick<PromptOptions, "signal"> = {}): Promise<CompactionResult> {
     const before = this.#mustBeFree();
+    const stop = signal ? AbortSignal.any([this.#closing.signal, signal]) : this.#closing.signal;
     return this.#runExclusively(async () => {
       await before;
-      return this.#parts.agent.compactNow(this.#closing.signal, focus);
+      return this.#parts.agent.compactNow(stop, focus);
     });
   }
 
@@ -223,6 +228,17 @@ export class Session implements AsyncDisposable {
     if (this.#running !== undefined)
       throw new InputError("an exchange is running; wait for its end or stop it, then rewind");
     return this.#runExclusively(() => rewindSession(this.#parts.rewinding, options));
+  }
+
+  /** While it is idle it continues by itself when a task has ended, as after a prompt with `tasks: "leave"`. */
+  continueWithTasks(): void {
+    this.#mustBeOpen();
+    this.#watchTasks().catch((error: unknown) =>
+      this.#parts.hub.emit({
+        type: "journal_troubled",
+        problem: error instanceof Error ? error.message : String(error),
+      }),
+    );
   }
 
   /** Stops what runs and releases everything. A second call is a no-op. */
@@ -317,10 +333,7 @@ export class Session implements AsyncDisposable {
     }
     done(); // nothing is left to do, and a reader of the event may start the next exchange at once
     hub.emit({ type: "exchange_ended", end, reason, turns, usage, usd });
-    if (tasks === "leave")
-      this.#watchTasks().catch((error: unknown) =>
-        hub.emit({ type: "journal_troubled", problem: error instanceof Error ? error.message : String(error) }),
-      );
+    if (tasks === "leave" && !this.#closing.signal.aborted) this.continueWithTasks();
     return result;
   }
 

@@ -41,11 +41,10 @@ export const reduceEvent = (state: State, event: RuntimeEvent): Step => {
   switch (event.type) {
     case "session_opened":
       return sendQueued({
-        ...spoken,
+        ...withModel(spoken, safeLine(event.model)),
         isOpening: false,
         session: event.sessionId,
         cwd: safeLine(event.cwd),
-        model: safeLine(event.model),
         engine: safeLine(event.engine),
         mode: event.mode as State["mode"],
       });
@@ -108,6 +107,13 @@ export const reduceEvent = (state: State, event: RuntimeEvent): Step => {
       return stay(spoken);
   }
 };
+
+/** Another model cannot read what this one has cached. */
+const withModel = ({ cache, ...state }: State, model: string): State => ({
+  ...state,
+  model,
+  ...(cache === undefined ? {} : { cache: state.model === model ? cache : { read: 0, prompt: cache.prompt } }),
+});
 
 /** A prompt that was typed before the session was open. */
 const sendQueued = (state: State): Step => {

@@ -64,6 +64,7 @@ const sharedKey = (state: State, { key, at, input }: KeyPress): Step | undefined
 const interrupt = (state: State, at: number, input: InputFacts): Step => {
   if (state.page) return handled(withoutPage(state));
   if (!input.isEmpty) return handled({ ...state, composing: { kind: "prompt" } }, { kind: "type", text: "" });
+  if (state.work) return handled(state, { kind: "cancel" });
   if (state.runningSince !== undefined) return handled(state, ...stopExchange(state, state.runningSince));
   if (at - state.lastInterruptAt < TWICE_MS) return handled(state, { kind: "quit" });
   return handled({ ...state, lastInterruptAt: at, hint: "Press Ctrl-C again to quit." });
@@ -118,6 +119,7 @@ const inputKey = (state: State, press: KeyPress): Step => {
 const pressEscape = (state: State, at: number, input: InputFacts): Step => {
   if (state.composing.kind !== "prompt")
     return handled({ ...state, composing: { kind: "prompt" } }, { kind: "type", text: "" });
+  if (state.work) return handled(state, { kind: "cancel" });
   if (state.runningSince !== undefined) return handled(state, ...stopExchange(state, state.runningSince));
   const isSecond = at - state.lastEscapeAt < TWICE_MS;
   if (!input.isEmpty)
@@ -150,7 +152,8 @@ const stripKey = (state: State, press: KeyPress): Step => {
   const index = rows.findIndex(({ id }) => id === state.selectedChild);
   const row = rows[index];
   const toInput: State = { ...state, focus: "input" };
-  if (!row || key === "escape") return handled(toInput);
+  if (key === "escape") return handled(toInput);
+  if (!row) return inputKey(toInput, press); // the row is gone, and the key was typed for the input line
   switch (key) {
     case "up":
       return handled(index === 0 ? toInput : select(state, rows[index - 1]?.id));

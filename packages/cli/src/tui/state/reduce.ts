@@ -7,7 +7,7 @@ import type { KeyPress } from "./child-keys.ts";
 import { addBlock, clearConversation, explainFamily } from "./conversation.ts";
 import { explainMissOnce, reduceEvent } from "./events.ts";
 import { reduceKey, reduceSubmit } from "./keys.ts";
-import { type Block, type Page, type State, type Step, stay } from "./state.ts";
+import { type Block, type Page, type State, type Step, stay, withoutSession } from "./state.ts";
 
 export type Action =
   | { readonly type: "event"; readonly event: RuntimeEvent }
@@ -19,9 +19,14 @@ export type Action =
   | { readonly type: "printed"; readonly block: Block }
   | { readonly type: "pageOpened"; readonly page: Page }
   | { readonly type: "hinted"; readonly text: string }
+  /** Another session begins on this screen. */
   | { readonly type: "cleared" }
   /** A resumed session's earlier conversation. */
   | { readonly type: "restored"; readonly blocks: readonly Block[]; readonly usd: number }
+  /** A command that may take long begins, or is over. */
+  | { readonly type: "workChanged"; readonly label?: string; readonly at: number }
+  /** A command merged a worktree, or undid that. */
+  | { readonly type: "worktreeChanged"; readonly task: string; readonly state: string }
   | { readonly type: "missExplained"; readonly agent: string; readonly cause: string }
   | { readonly type: "familyExplained"; readonly family: string; readonly freshUsd?: number }
   /** Facts that no event carries. */
@@ -51,9 +56,24 @@ export const reduce = (state: State, action: Action): Step => {
     case "hinted":
       return stay({ ...state, hint: action.text });
     case "cleared":
-      return stay({ ...state, main: clearConversation(state.main), todos: [] });
+      return stay({ ...withoutSession(state), main: clearConversation(state.main) });
     case "restored":
       return stay({ ...state, main: action.blocks.reduce(addBlock, state.main), usd: state.usd + action.usd });
+    case "workChanged": {
+      const { work: _work, ...rest } = state;
+      const now = Math.max(state.now, action.at);
+      return stay(
+        action.label === undefined
+          ? { ...rest, now }
+          : { ...rest, now, work: { label: action.label, since: action.at } },
+      );
+    }
+    case "worktreeChanged": {
+      const child = state.children.get(action.task);
+      if (!child?.worktree) return stay(state);
+      const changed = { ...child, worktree: { ...child.worktree, state: action.state } };
+      return stay({ ...state, children: new Map(state.children).set(child.id, changed) });
+    }
     case "missExplained":
       return explainMissOnce(state, action.agent, action.cause);
     case "familyExplained":

@@ -170,6 +170,8 @@ export type State = {
   readonly isOpening: boolean;
   /** An exchange is running since then. */
   readonly runningSince?: number;
+  /** A command of the terminal works since then; Esc cancels it. */
+  readonly work?: { readonly label: string; readonly since: number };
   /** The turn in flight was retried: why, and until when it waits. */
   readonly retry?: { readonly reason: string; readonly until?: number };
   readonly main: Conversation;
@@ -239,6 +241,21 @@ export const initialState = (opening: Opening): State => ({
   lastInterruptAt: 0,
 });
 
+/** The screen and what is on it stay; everything that belongs to the session starts anew. */
+export const withoutSession = ({ cwd, columns, rows, now, model, engine, mode, ...state }: State): State => {
+  const { main, focus: _focus, composing: _composing, todayUsd, window, statusText } = state;
+  return {
+    ...initialState({ cwd, columns, rows, now, model, engine, mode }),
+    isOpening: state.isOpening,
+    main,
+    ...(todayUsd === undefined ? {} : { todayUsd }),
+    ...(window === undefined ? {} : { window }),
+    ...(statusText === undefined ? {} : { statusText }),
+    ...(state.session === undefined ? {} : { session: state.session }),
+    ...(state.work === undefined ? {} : { work: state.work }),
+  };
+};
+
 // --- what a change asks for ----------------------------------------------------------------------------------------------
 
 /** What the program around the state has to do. The state itself never acts. */
@@ -254,6 +271,8 @@ export type Effect =
   | { readonly kind: "shell"; readonly command: string }
   | { readonly kind: "remember"; readonly text: string }
   | { readonly kind: "edit" }
+  /** Cancels the command that works. */
+  | { readonly kind: "cancel" }
   /** Puts text on the input line. */
   | { readonly kind: "type"; readonly text: string }
   | { readonly kind: "redraw" }

@@ -107,10 +107,22 @@ const textPage = (state: State, page: Extract<Page, { readonly kind: "text" }>, 
   return { title: page.title, hint: `${more}Esc back`, body: lines.slice(from, from + room) };
 };
 
+/** A long list leaves few lines for the preview; a short one all the rest of the screen. */
+const previewLines = (text: string, items: number, { columns, rows }: State): readonly string[] => {
+  if (text === "") return [];
+  const lines = text
+    .trimEnd()
+    .split("\n")
+    .flatMap((line) => wrap(line, columns));
+  const room = Math.max(6, rows - 5 - items);
+  if (lines.length <= room) return lines;
+  return [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more lines`];
+};
+
 const listPage = (state: State, page: Extract<Page, { readonly kind: "list" }>, theme: Theme): Content => {
   const items = shownItems(page);
   const selected = Math.min(page.selected, Math.max(0, items.length - 1));
-  const preview = items[selected]?.preview?.split("\n").slice(0, 6) ?? [];
+  const preview = previewLines(items[selected]?.preview ?? "", items.length, state);
   const room = Math.max(1, state.rows - 4 - preview.length - (preview.length > 0 ? 1 : 0));
   const from = Math.max(0, Math.min(selected - Math.floor(room / 2), items.length - room));
   const lines = items.slice(from, from + room).map(({ label, detail = "" }, index) => {

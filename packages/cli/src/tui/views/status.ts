@@ -25,6 +25,11 @@ const renderTodos = ({ todos }: State, width: number, theme: Theme): readonly st
   });
 
 const runningLine = (state: State, width: number, theme: Theme): readonly string[] => {
+  if (state.work) {
+    const { label, since } = state.work;
+    const took = state.now - since >= 1_000 ? `${duration(state.now - since)} · ` : "";
+    return [cut(`${label} ${theme.faint(`${took}Esc stops it`)}`, width)];
+  }
   if (state.isOpening) return [theme.faint("Opening the session…")];
   if (state.runningSince === undefined) return [];
   const ms = state.now - state.runningSince;

@@ -1,0 +1,15 @@
+/** How long ago something was, in words. */
+
+const UNITS: readonly (readonly [ms: number, unit: string])[] = [
+  [86_400_000, "day"],
+  [3_600_000, "hour"],
+  [60_000, "minute"],
+];
+
+/** 7,300,000 → "2 hours ago". A clock that was set back gives no negative age. */
+export const ageText = (ms: number): string => {
+  const [length, unit] = UNITS.find(([least]) => ms >= least) ?? [];
+  if (length === undefined) return "just now";
+  const count = Math.floor(ms / length);
+  return `${count} ${unit}${count === 1 ? "" : "s"} ago`;
+};

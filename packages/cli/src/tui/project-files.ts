@@ -1,0 +1,100 @@
+/** Which files are in this project? For completing `@file`.
+ *  Invariant: nothing here blocks: git runs in the background with limits, and a folder without git is walked with limits;
+ *  ignored files are left out; names that could act on a terminal are left out, because nobody can type them.
+ *  Elsewhere: finding the ones that match (completion.ts). */
+
+import { execFile } from "node:child_process";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { findProgram } from "@prefork/guard";
+import { cleanEnvironment } from "@prefork/guard/internal";
+import { safeText } from "./state/index.ts";
+
+/** How long a list is used before it is read again, in the background. */
+const FRESH_MS = 5_000;
+const GIT_LIMITS = { timeout: 5_000, maxBuffer: 32_000_000, killSignal: "SIGKILL" } as const;
+const MAX_FILES = 200_000;
+/** Without git nothing says what is unimportant, so less is listed. */
+const MAX_WALKED_FILES = 20_000;
+const MAX_DEPTH = 12;
+const UNIMPORTANT: ReadonlySet<string> = new Set([".git", "node_modules", ".venv", "__pycache__", ".cache"]);
+
+type FileList = { readonly at: number; readonly paths: readonly string[] };
+
+export class ProjectFiles {
+  readonly #cwd: () => string;
+  #list: (FileList & { readonly cwd: string }) | undefined;
+  #reading: Promise<readonly string[]> | undefined;
+
+  constructor(cwd: () => string) {
+    this.#cwd = cwd;
+  }
+
+  /** Files and folders, folders with a slash at their end. The last list, if there is one; a newer one is then on its way. */
+  async paths(): Promise<readonly string[]> {
+    const cwd = this.#cwd();
+    const list = this.#list?.cwd === cwd ? this.#list : undefined;
+    if (list && Date.now() - list.at < FRESH_MS) return list.paths;
+    this.#reading ??= this.#read(cwd).finally(() => {
+      this.#reading = undefined;
+    });
+    return list ? list.paths : this.#reading;
+  }
+
+  async #read(cwd: string): Promise<readonly string[]> {
+    const files = (await gitFiles(cwd)) ?? (await walkedFiles(cwd));
+    const paths = withFolders(files.filter(isTypable));
+    this.#list = { at: Date.now(), cwd, paths };
+    return paths;
+  }
+}
+
+/** Tracked files, and new ones that are not ignored. Undefined if git does not answer for this folder. */
+const gitFiles = async (cwd: string): Promise<readonly string[] | undefined> => {
+  const git = findProgram("git");
+  if (git === undefined) return undefined;
+  const words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+  return new Promise((resolve) => {
+    execFile(git, words, { cwd, env: cleanEnvironment(), encoding: "utf8", ...GIT_LIMITS }, (error, text) => {
+      if (error) resolve(undefined);
+      else resolve([...new Set(text.split("\0").filter((path) => path !== ""))].slice(0, MAX_FILES));
+    });
+  });
+};
+
+/** Breadth first, so that the limits cut off what is deepest. Links are not followed. */
+const walkedFiles = async (cwd: string): Promise<readonly string[]> => {
+  const files: string[] = [];
+  let folders: readonly string[] = [""];
+  for (let depth = 0; depth < MAX_DEPTH && folders.length > 0 && files.length < MAX_WALKED_FILES; depth++) {
+    const deeper: string[] = [];
+    for (const folder of folders) {
+      if (files.length >= MAX_WALKED_FILES) break;
+      const entries = await readdir(join(cwd, folder), { withFileTypes: true }).catch(() => []);
+      for (const entry of entries) {
+        if (UNIMPORTANT.has(entry.name)) continue;
+        const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+        if (entry.isDirectory()) deeper.push(path);
+        else if (entry.isFile()) files.push(path);
+      }
+    }
+    folders = deeper;
+  }
+  return files.slice(0, MAX_WALKED_FILES);
+};
+
+const isTypable = (path: string): boolean => !/[\n"]/.test(path) && safeText(path) === path;
+
+const withFolders = (files: readonly string[]): readonly string[] => {
+  const folders = new Set<string>();
+  for (const file of files) {
+    let end = file.lastIndexOf("/");
+    while (end > 0) {
+      const folder = file.slice(0, end + 1);
+      if (folders.has(folder)) break;
+      folders.add(folder);
+      end = file.lastIndexOf("/", end - 1);
+    }
+  }
+  return [...folders, ...files];
+};
