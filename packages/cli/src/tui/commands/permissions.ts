@@ -69,12 +69,14 @@ const openRules = async (context: TerminalContext): Promise<void> => {
 const findRule = (own: Session, id: string): Rule | undefined =>
   allRules(own).find((rule) => id === `rule ${rule.list} ${rule.origin}\n${rule.text}`);
 
+const whyFixed = ({ text, origin }: Rule): string =>
+  origin.startsWith("/")
+    ? `${safeLine(text)} is written in ${safeLine(origin)}. Change it there, then look at the change with: prefork trust`
+    : `${safeLine(text)} belongs to ${safeLine(origin)} and cannot be changed while the session runs.`;
+
 const chooseRule = (rule: Rule, context: TerminalContext): void => {
   const isOwn = rule.origin === userFile(context);
-  if (!isOwn && !isOfSession(rule))
-    throw new Error(
-      `${safeLine(rule.text)} is written in ${safeLine(rule.origin)}. Change it there, then look at it with: prefork trust`,
-    );
+  if (!isOwn && !isOfSession(rule)) throw new Error(whyFixed(rule));
   openList(context, {
     title: safeLine(rule.text, 200),
     command: "permissions",
@@ -83,7 +85,7 @@ const chooseRule = (rule: Rule, context: TerminalContext): void => {
       {
         id: `remove ${rule.list} ${rule.origin}\n${rule.text}`,
         label: isOwn ? "Remove it from your settings" : "Remove it from this session",
-        preview: `Now ${ABOUT[rule.list]}.`,
+        preview: `What it matches ${ABOUT[rule.list]} now.`,
       },
       { id: "nothing", label: "Keep it" },
     ],
@@ -142,6 +144,9 @@ const addRule = async (given: string, context: TerminalContext): Promise<void> =
   if (rule === "") throw new Error(`Write the rule after "${list}". ${FORMS}`);
   const own = await ownSession(context);
   if (always !== undefined) {
+    // In your own file a path starts at your home folder, in a session at the working folder.
+    if (/^(?:Read|Edit|Write)\((?!~\/|\/)/.test(rule))
+      throw new Error(`Your settings apply in every folder: write the path from ~/ or from /, as in Read(~/notes/**).`);
     const home = context.io.env.HOME || homedir();
     const read = parseRule(rule, { base: home, home, list, origin: userFile(context), tools: "any" });
     if (read.kind === "wrong") throw new Error(safeLine(read.reason, 500));
