@@ -2,7 +2,7 @@
  *  Invariant: exit code 0 if every limit is met, 1 if one is missed or could not be measured, 2 for a usage error.
  *  Elsewhere: how to read the table (README.md), the benchmarks (one folder each).
  *
- *  npm run bench -- wire guard fork proxy loop files worktree [--quick] [--json] */
+ *  npm run bench -- wire guard fork proxy loop files worktree tui [--quick] [--json] */
 
 import { parseArgs } from "node:util";
 import { measureFiles } from "./files/index.ts";
@@ -12,6 +12,7 @@ import { measureLoop } from "./loop/index.ts";
 import { type Extent, garbageCollector, surroundings } from "./measure.ts";
 import { measureProxy } from "./proxy/index.ts";
 import { type Finding, figureText, judge, renderFindings } from "./table.ts";
+import { measureTui } from "./tui/index.ts";
 import { measureWire } from "./wire/index.ts";
 import { measureWorktree } from "./worktree/index.ts";
 
@@ -28,6 +29,7 @@ const benchmarks: Readonly<Record<string, Benchmark>> = {
   loop: { about: "a turn of a long session compared with two other libraries: CPU, memory", measure: measureLoop },
   files: { about: "how many of our files one prompt executes", measure: measureFiles },
   worktree: { about: "worktrees compared with plain git and clones: time, CPU, disk", measure: measureWorktree },
+  tui: { about: "the terminal with fifty forks, after 5,000 messages, and from its start", measure: measureTui },
 };
 
 const usage = (): string =>
