@@ -53,7 +53,7 @@ export const applyChanges = async (repository: Repository, options: ApplyOptions
 };
 
 /** Writes the new contents as they will be in the checkout, with its line endings. */
-const stageNew = async (git: Git, changes: readonly FileChange[], into: string): Promise<void> => {
+export const stageNew = async (git: Git, changes: readonly FileChange[], into: string): Promise<void> => {
   const lines = changes.flatMap(({ path, after }) => (after ? [`${after.mode} ${after.id}\t${path}`] : []));
   if (lines.length === 0) return;
   await git.out(["update-index", "-z", "--index-info"], { input: inputOf(lines) });
@@ -61,24 +61,26 @@ const stageNew = async (git: Git, changes: readonly FileChange[], into: string):
 };
 
 /** Swaps old files for new ones, and can undo that. */
-class Swap {
+export class Swap {
   readonly #checkout: Checkout;
   readonly #stage: string;
+  /** For messages: what was being done, and what did not happen. */
+  readonly #words: string;
   readonly #out: { readonly path: TreePath; readonly at: string }[] = [];
   readonly #in: TreePath[] = [];
   readonly #createdFolders: TreePath[] = [];
   readonly #removedFolders: { readonly path: TreePath; readonly mode: number }[] = [];
 
-  constructor(checkout: Checkout, stage: string) {
+  constructor(checkout: Checkout, stage: string, words = "during the merge; nothing was merged") {
     this.#checkout = checkout;
     this.#stage = stage;
+    this.#words = words;
   }
 
   async takeOut(path: TreePath, before: FileState | undefined): Promise<void> {
     const now = await this.#checkout.fileState(path);
     const isSame = now.kind === before?.kind && (now.kind === "absent" || versionIn(now) === versionIn(before));
-    if (!isSame)
-      throw new WorktreeError("changed-meanwhile", `${messagePath(path)} changed during the merge; nothing was merged`);
+    if (!isSame) throw new WorktreeError("changed-meanwhile", `${messagePath(path)} changed ${this.#words}`);
     if (now.kind === "absent") return;
     const at = join(this.#stage, "old", String(this.#out.length));
     await this.#checkout.moveOut(path, at);

@@ -2,6 +2,13 @@
 
 export type { CheckResult } from "./check.ts";
 export { WorktreeError, type WorktreeFault } from "./errors.ts";
+export {
+  FileHistory,
+  type FileHistoryOptions,
+  type FileRestoration,
+  type FileSnapshot,
+  type RestoredFile,
+} from "./file-history.ts";
 export type { ChangedFile, WorktreeInspection } from "./inspect.ts";
 export type { MergeOptions, MergeOutcome, OnConflict } from "./merge.ts";
 export type { ConflictedFile } from "./merge-plan.ts";

@@ -14,6 +14,9 @@ export const tipRef = (task: string): string => `refs/prefork/tip/${task}`;
 /** What a merge replaced. */
 export const savedRef = (point: number): string => `refs/prefork/saved/${point}`;
 
+/** The last snapshot of the files of a session; earlier ones are its ancestors. */
+export const rewindRef = (session: string): string => `refs/prefork/rewind/${session}`;
+
 const TASK = /^[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,99}$/;
 
 /** A task's name becomes part of refs and paths, so it must be safe in both. */

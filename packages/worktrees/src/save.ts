@@ -57,7 +57,7 @@ export const saveReplaced = async (
 };
 
 /** Crash reports that git leaves when it cannot store something. */
-const crashReports = async ({ gitDir }: Repository): Promise<readonly string[]> =>
+export const crashReports = async ({ gitDir }: Repository): Promise<readonly string[]> =>
   (await readdir(gitDir)).filter((name) => name.startsWith("fast_import_crash_"));
 
 const requireKind = (path: TreePath, current: FileState, before: TreeEntry | undefined): void => {
@@ -114,7 +114,7 @@ async function* importStream({ checkout, manifest, ref, tip }: Import): AsyncGen
 const NEWLINE = Buffer.from("\n");
 const MESSAGE = "What a merge replaced: see docs/worktrees.md\n";
 
-function* blob(mark: number, content: Buffer): Generator<Buffer> {
+export function* blob(mark: number, content: Buffer): Generator<Buffer> {
   yield Buffer.from(`blob\nmark :${mark}\ndata ${content.length}\n`);
   yield content;
   yield NEWLINE;
@@ -188,8 +188,8 @@ export const restoreFolders = async (checkout: Checkout, { folders }: SavedState
   for (const { path, mode } of folders) if (mode !== undefined) await checkout.makeFolder(path, mode);
 };
 
-const writeFileState = async (
-  path: string,
+export const writeFileState = async (
+  path: string | Buffer,
   content: Buffer,
   { kind, mode, mtimeMs }: Extract<FileState, { mode: number }>,
 ): Promise<void> => {
@@ -227,7 +227,7 @@ export const findChangedFiles = async (repository: Repository, saved: SavedState
 };
 
 /** Reads several objects with one git process. */
-const blobsOf = async ({ git }: Repository, names: readonly string[]): Promise<readonly Buffer[]> => {
+export const blobsOf = async ({ git }: Repository, names: readonly string[]): Promise<readonly Buffer[]> => {
   if (names.length === 0) return [];
   const out = await git.out(["cat-file", "--batch"], { input: names.map((name) => `${name}\n`).join("") });
   const blobs: Buffer[] = [];

@@ -79,7 +79,7 @@ export const readTree = async (
   return { tree, index: scratch, absent, modules: listed.modules, leftOut };
 };
 
-type IndexListing = {
+export type IndexListing = {
   readonly untracked: readonly TreePath[];
   readonly unmerged: readonly TreePath[];
   readonly modules: readonly TreePath[];
@@ -91,7 +91,7 @@ type IndexListing = {
 /** A status letter; for tracked files also mode, object name and stage. */
 const LISTED = /^(?<tag>\S) (?:(?<mode>\d{6}) [0-9a-f]{40,64} (?<stage>\d)\t)?(?<path>.*)$/s;
 
-const listIndex = async (git: Repository["git"]): Promise<IndexListing> => {
+export const listIndex = async (git: Repository["git"]): Promise<IndexListing> => {
   const words = ["ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard"];
   const found = fieldsOf(await git.out(words)).map((line) => LISTED.exec(line)?.groups ?? {});
   const those = (is: (one: (typeof found)[number]) => boolean): readonly TreePath[] =>
@@ -114,7 +114,7 @@ const requireNoConflicts = (unmerged: readonly TreePath[]): void => {
 
 /** Clears the marks that keep git from checking files, in the copy of the index. Returns the files that are deliberately
  *  absent. */
-const clearMarks = async (
+export const clearMarks = async (
   { top, settings }: Repository,
   git: Repository["git"],
   { skipped, assumed }: IndexListing,
@@ -160,7 +160,9 @@ export const commitTree = (
 ): Promise<string> =>
   git.line(["commit-tree", tree, ...(parent === undefined ? [] : ["-p", parent]), "-F", "-"], { input: message });
 
-const listChanged = async (git: Repository["git"]): Promise<{ readonly gone: string[]; readonly there: string[] }> => {
+export const listChanged = async (
+  git: Repository["git"],
+): Promise<{ readonly gone: string[]; readonly there: string[] }> => {
   const how = ["-z", "--name-status", "--no-renames", "--ignore-submodules=all", "--no-ext-diff"];
   const fields = fieldsOf(await git.out(["diff-files", ...how]));
   const changed = { gone: [] as string[], there: [] as string[] };
@@ -169,7 +171,7 @@ const listChanged = async (git: Repository["git"]): Promise<{ readonly gone: str
   return changed;
 };
 
-const overLimit = async (
+export const overLimit = async (
   top: string,
   files: readonly TreePath[],
   { bytes = DEFAULT_BYTES, over = "refuse" }: UntrackedLimit,
@@ -215,7 +217,7 @@ const sizesOf = async (
 };
 
 /** Placeholders for missing protected names, which a killed sandbox leaves behind. They are nobody's work. */
-const placeholdersIn = async (top: string, untracked: readonly TreePath[]): Promise<ReadonlySet<TreePath>> => {
+export const placeholdersIn = async (top: string, untracked: readonly TreePath[]): Promise<ReadonlySet<TreePath>> => {
   const found = new Set<TreePath>();
   for (const path of untracked.filter((name) => protectedWhenMissing.includes(name))) {
     const facts = await lstat(join(top, path)).catch(() => undefined);

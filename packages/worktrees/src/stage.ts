@@ -6,13 +6,14 @@ import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Repository } from "./repository.ts";
 
-export const stageFolder = async ({ gitDir, top }: Repository, point: number): Promise<string> => {
+/** `point`: the number of an undo point, or the name of something else that is staged. */
+export const stageFolder = async ({ gitDir, top }: Repository, point: number | string): Promise<string> => {
   const [own, files] = await Promise.all([lstat(gitDir), lstat(top)]);
   return own.dev === files.dev ? join(gitDir, `prefork-stage-${point}`) : join(top, `.prefork-stage-${point}`);
 };
 
 /** Safe after a crash: its content is also in the saved commit, or in the merged work. */
-export const dropStage = async (repository: Repository, point: number): Promise<void> =>
+export const dropStage = async (repository: Repository, point: number | string): Promise<void> =>
   rm(await stageFolder(repository, point), { recursive: true, force: true });
 
 /** Drops the staging folders of merges and undos that never started. Call it with the lock. */

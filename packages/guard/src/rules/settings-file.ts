@@ -127,6 +127,10 @@ const worktrees = z.strictObject({
     .enum(["stop", "markers", "mine", "theirs", "skip", "hand-back"])
     .exactOptional()
     .meta({ description: "What a merge makes of conflicts", default: "stop" }),
+  snapshots: z.boolean().exactOptional().meta({
+    description: "Keep the files as they are before each prompt, so that a rewind can restore them",
+    default: true,
+  }),
   onClaim: z.enum(["tell", "isolate"]).exactOptional().meta({
     description:
       "What happens when a second agent edits a file that another agent has claimed: it is told who has it, or it gets its own worktree",

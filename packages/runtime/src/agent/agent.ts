@@ -241,6 +241,7 @@ export class Agent implements AsyncDisposable {
       now: clock.now,
       slowCalls,
       bounds,
+      beforeEffect: this.#parts.effects?.before,
       ...(hooks
         ? {
             hooks: {

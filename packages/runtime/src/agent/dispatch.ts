@@ -44,6 +44,8 @@ export type Dispatch = {
   /** Where it may work, if that is less than the guard allows. */
   readonly bounds?: WorkBounds | undefined;
   readonly hooks?: CallHooks;
+  /** Resolves when a call that may change something may start. */
+  readonly beforeEffect?: (() => Promise<void>) | undefined;
   /** Present if a batch must not wait for its slow calls. */
   readonly slowCalls?: ((calls: readonly ToolUseBlock[]) => SlowCallPolicy | undefined) | undefined;
 };
@@ -393,11 +395,12 @@ const orMoved = async (ready: Ready, dispatch: Dispatch, { patience, signal }: M
 };
 
 const outputOf = async (
-  { call, tool, input, plan, approved }: Ready,
+  { call, tool, input, plan, approved, readOnly }: Ready,
   dispatch: Dispatch,
   signal: AbortSignal,
 ): Promise<ToolOutput> => {
   try {
+    if (!readOnly) await dispatch.beforeEffect?.();
     const { startsPrograms = true } = tool;
     const approval = { callId: call.id, approved, startsPrograms, ...(plan ? { plan } : {}) };
     const context = await dispatch.contextOf(approval, signal);

@@ -48,6 +48,7 @@ export type {
   AgentParts,
   AgentSettings,
   Content,
+  Effects,
   HookVerdict,
   MovedCall,
   SlowCallPolicy,

@@ -107,7 +107,16 @@ export type AgentParts = {
   readonly visible?: readonly string[];
   /** Of a child that works in its parent's folders: these. */
   readonly files?: ToolFiles;
+  /** What must be done before something changes: files are kept, so that they can be restored. */
+  readonly effects?: Effects;
   readonly shellEvents?: Pick<ShellsOptions, "onStart" | "onEnd" | "onEndShown" | "clock">;
+};
+
+export type Effects = {
+  /** Before a call that may change anything. */
+  readonly before: () => Promise<void>;
+  /** Before a tool writes this file. */
+  readonly beforeWrite: (path: string) => Promise<void>;
 };
 
 /** Forks that one turn requested. */

@@ -42,6 +42,7 @@ type ToolWorldParts = Pick<
   | "state"
   | "inherited"
   | "files"
+  | "effects"
   | "visible"
   | "shellEvents"
 >;
@@ -284,10 +285,13 @@ type Opened = {
 };
 
 const openFiles = (
-  { options }: ToolWorldParts,
+  { options, effects }: ToolWorldParts,
   { guard, workplace: { cwd, roots } }: Omit<Opened, "files">,
 ): Promise<ToolFiles> =>
-  openToolFiles({ roots, cwd, mayRead: (from) => guard.mayShow(from), drafts: draftsIn(options.state) });
+  openToolFiles({
+    ...{ roots, cwd, mayRead: (from) => guard.mayShow(from), drafts: draftsIn(options.state) },
+    beforeWrite: effects?.beforeWrite,
+  });
 
 /** Adds the memory folder outside the workspace that it may write in, by all of its names. */
 const withMemory = async ({ rights }: ToolWorldParts, files: ToolFiles): Promise<ToolFiles> =>

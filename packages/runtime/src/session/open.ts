@@ -49,7 +49,9 @@ import { describeState, Questions, type Task, tasksIn } from "../tasks/index.ts"
 import { createRegistry, type Registry } from "../tools/index.ts";
 import { composeBackground, sessionStore } from "./background.ts";
 import { EventHub } from "./event-hub.ts";
+import { SessionFiles } from "./files.ts";
 import { type ResolvedOptions, resolveOptions, type SessionOptions } from "./options.ts";
+import { RECOVERED } from "./rewind.ts";
 import { Session } from "./session.ts";
 
 export const createSession = async (given: SessionOptions): Promise<Session> => {
@@ -207,9 +209,15 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     ...(replayed ? { replayed } : {}),
   });
   const { launcher, taskTools, inbox, table, slot, shells } = background;
+  const files = new SessionFiles({
+    ...{ cwd: options.cwd, environment: options.environment, journal },
+    isOn: options.snapshots === "on",
+    notice: (notice) => hub.emit({ type: "settings_noticed", notice }),
+  });
   const making = makeAgent({
     ...{ options, registry, journal, line, settings, extensions, remember },
     engine: engines.open(model),
+    effects: files.effects,
     rights: { policy, mode, asks: ask ? "person" : "nobody" },
     environment: toolEnvironment(options.environment),
     delegation: {
@@ -245,11 +253,13 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await background.takeOver(clock.now());
-  const rewinding = {
-    ...{ journal, agent, inbox, inherited: replayed?.inherited, now: clock.now },
+  if (replayed && (await files.recover(replayed.state))) hub.emit({ type: "settings_noticed", notice: RECOVERED });
+  const live = {
+    ...{ agent, inbox },
     saveSnapshot: () => void slot.save(snapshotOf(agent, options), options.querySource),
     emit: (event: EventBody) => hub.emit(event),
   };
+  const rewinding = { journal, files, live, inherited: replayed?.inherited, now: clock.now };
   const parts = { options, agent, journal, engines, stored, hub, extensions, questions, rewinding };
   return new Session({ ...parts, ...background });
 };

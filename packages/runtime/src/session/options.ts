@@ -61,6 +61,9 @@ export type SessionOptions = {
   /** May the agent fork? Default: on; with nobody to ask only where a permission policy is stated. */
   readonly forks?: "on" | "off";
   readonly forking?: ForkingOptions;
+  /** Keep the files as they are before each prompt, so that `rewind` can restore them. Default: on for `main`, unless
+   *  the settings switch it off; off for `sdk`. */
+  readonly snapshots?: "on" | "off";
   /** Who the main line is: `main` of a terminal or the command line, `sdk` of a program. Default: sdk. */
   readonly querySource?: "main" | "sdk";
   /** Where children run. Receives this process's host, so that you can delegate to it. Default: that host. */
@@ -91,7 +94,8 @@ type Filled =
   | "clock"
   | "ids"
   | "model"
-  | "querySource";
+  | "querySource"
+  | "snapshots";
 
 export type ResolvedOptions = Omit<SessionOptions, Filled | "permissions"> &
   Required<Pick<SessionOptions, Filled>> & {
@@ -124,6 +128,7 @@ export const resolveOptions = (options: SessionOptions): ResolvedOptions => {
     forking: mergeForkRules(rules, { ...backgroundOption(switches.autoBackgroundMs), ...options.forking }),
     notices: switches.notices,
     querySource: options.querySource ?? "sdk",
+    snapshots: options.snapshots ?? usualSnapshots(options),
     ...(rules.atOnce === undefined ? {} : { mostTasks: Math.min(options.mostTasks ?? rules.atOnce, rules.atOnce) }),
     home,
     environment,
@@ -153,6 +158,9 @@ const steady = (clock: Clock | undefined): Clock =>
   clock
     ? { ...clock, now: steadyNow({ wall: clock.now, ticks: () => 0 }) }
     : { now: steadyNow({ wall: Date.now, ticks: () => performance.now() }) };
+
+const usualSnapshots = ({ querySource, permissions }: SessionOptions): "on" | "off" =>
+  querySource === "main" && permissions?.policy?.worktrees.snapshots !== false ? "on" : "off";
 
 const backgroundOption = (autoBackgroundMs: number | undefined): ForkingOptions =>
   autoBackgroundMs === undefined ? {} : { autoBackgroundMs };

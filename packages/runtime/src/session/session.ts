@@ -255,6 +255,7 @@ export class Session implements AsyncDisposable {
     const { agent, engines, hub, runs, journal, extensions, stored } = this.#parts;
     this.#closing.abort();
     await this.#running;
+    await this.#parts.rewinding.files.effects.before();
     await runs.close();
     await stored.close();
     try {
@@ -325,6 +326,7 @@ export class Session implements AsyncDisposable {
     this.#parts.runs.setParentSignal(options.signal); // what a program starts from now on does not belong to this exchange
     const { end, reason, turns, usage, usd } = result;
     try {
+      await this.#parts.rewinding.files.settle();
       journal.append({ kind: "exchange_ended", reason: end, facts: { turns } });
       await journal.flush();
     } catch (error) {
@@ -343,9 +345,13 @@ export class Session implements AsyncDisposable {
     signal: AbortSignal,
   ): Promise<ExchangeResult> {
     const { agent, stored } = this.#parts;
+    const { files } = this.#parts.rewinding;
     try {
-      if (prompt !== undefined) await agent.enterPrompt(prompt, signal);
-      else agent.enterNotices();
+      if (prompt !== undefined) {
+        files.beginExchange();
+        await agent.enterPrompt(prompt, signal);
+        files.promptEntered();
+      } else agent.enterNotices();
     } catch (error) {
       if (!(error instanceof JournalError)) throw error;
       return { end: "journal-failed", reason: error.message, text: "", turns: 0, usage: noUsage, usd: 0 };

@@ -28,12 +28,15 @@ export type ToolFilesOptions = {
   readonly ripgrep?: string | null;
   /** The folder where half-written files are recorded. Default: none. */
   readonly drafts?: string;
+  /** Called before a file is written, with its canonical path. */
+  readonly beforeWrite?: ((path: string) => Promise<void>) | undefined;
 };
 
 /** The canonical path if it is in the workspace, otherwise the path as given. */
 export type LocatedPath = { readonly ok: true; readonly path: string } | Refused;
 
 type DraftOptions = Pick<ToolFilesOptions, "drafts">;
+type WriteOptions = { readonly expected?: string; readonly approved?: boolean };
 
 type RootOwnership = { readonly isLent?: boolean; readonly own?: readonly Root[] };
 
@@ -54,11 +57,13 @@ export class ToolFiles implements AsyncDisposable {
   #open: Promise<readonly Root[]> | undefined;
   readonly #shownNotes = new Set<string>();
   readonly #drafts: string | undefined;
+  readonly #beforeWrite: ToolFilesOptions["beforeWrite"];
 
   /** Use `openToolFiles`. */
   constructor(roots: readonly Root[], options: Omit<ToolFilesOptions, "roots"> & RootOwnership) {
-    const { cwd, ripgrep, mayRead = () => () => true, isLent = false, own = [], drafts } = options;
+    const { cwd, ripgrep, mayRead = () => () => true, isLent = false, own = [], drafts, beforeWrite } = options;
     this.#drafts = drafts;
+    this.#beforeWrite = beforeWrite;
     this.#own = own;
     this.#isLent = isLent;
     this.cwd = cwd;
@@ -91,12 +96,11 @@ export class ToolFiles implements AsyncDisposable {
   }
 
   /** `expected`: the version that was read. `approved`: files that are executed later may be written too. */
-  write(
-    path: string,
-    content: string | Uint8Array,
-    { expected, approved = false }: { readonly expected?: string; readonly approved?: boolean } = {},
-  ): Promise<WriteResult> {
+  async write(path: string, content: string | Uint8Array, how: WriteOptions = {}): Promise<WriteResult> {
+    const { expected, approved = false } = how;
     const options = expected === undefined ? {} : { expected };
+    const located = this.locate(path);
+    if (located.ok) await this.#beforeWrite?.(located.path);
     return this.#use<WriteResult>(path, (root, at) => root.write(at, content, options), { approved });
   }
 
@@ -115,6 +119,7 @@ export class ToolFiles implements AsyncDisposable {
       cwd,
       mayRead,
       isLent: true,
+      beforeWrite: this.#beforeWrite,
       ...(ripgrep === undefined ? {} : { ripgrep }),
       ...this.#draftOptions,
     };
@@ -127,7 +132,8 @@ export class ToolFiles implements AsyncDisposable {
     const own: Root[] = [];
     for (const name of names) own.push(await openRoot(name, this.#draftOptions));
     const options = { ...{ cwd, mayRead, own, isLent: this.#isLent }, ...(ripgrep === undefined ? {} : { ripgrep }) };
-    return new ToolFiles([...own, ...this.#roots], { ...options, ...this.#draftOptions });
+    const beforeWrite = this.#beforeWrite;
+    return new ToolFiles([...own, ...this.#roots], { ...options, ...this.#draftOptions, beforeWrite });
   }
 
   async close(): Promise<void> {

@@ -1,13 +1,16 @@
 /** Going back in a conversation: the bytes of the next request, and that nothing is lost or told twice. */
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { callTools, type Simulator, say } from "@prefork/simulator";
+import { callTools, lastUserText, type SimScript, type Simulator, say, toolResults } from "@prefork/simulator";
+import { treeOf } from "@prefork/testing/scratch";
 import fc from "fast-check";
 import type { Session } from "../../src/index.ts";
 import { readEntries, replay } from "../../src/journal/index.ts";
 import { readFamily, sessionTree } from "../../src/observe.ts";
+import { rewindClosed } from "../../src/session/index.ts";
 import { type Ground, gate, openGround, reopened, unasked } from "./fault-ground.ts";
 
 /** Enough to be cached. */
@@ -346,4 +349,151 @@ test("after any prompts, rewinds and resumes the conversation is that of a tree 
     }),
     { numRuns: 8, seed: 14 },
   );
+});
+
+// --- files ---------------------------------------------------------------------------------------------------------------
+
+/** A model that runs what it is told: `write a.txt: text`, `run: command`. */
+const doesAsTold: SimScript = (request) => {
+  const words = lastUserText(request);
+  const { path, content, command } =
+    /^(?:write (?<path>[^:]+): (?<content>.*)|run: (?<command>.*))$/s.exec(words)?.groups ?? {};
+  if (toolResults(request).length > 0 && words === "") return say("done");
+  if (command !== undefined) return callTools([{ name: "Bash", input: { command } }]);
+  if (path !== undefined && content !== undefined)
+    return callTools([{ name: "Write", input: { file_path: path, content } }]);
+  return say(`heard ${words}`);
+};
+
+const SNAPSHOTS = { snapshots: "on", environment: { PATH: process.env.PATH, HOME: "/nonexistent" } } as const;
+
+const gitIn = (cwd: string) => (words: string) => execFileSync("git", words.split(" "), { cwd, encoding: "utf8" });
+
+const repositoryIn = (ground: Ground): ((words: string) => string) => {
+  const git = gitIn(ground.work);
+  git("init -q");
+  git("config user.email a@b");
+  git("config user.name a");
+  writeFileSync(`${ground.work}/kept`, "kept\n");
+  git("add -A");
+  git("commit -qm one");
+  return git;
+};
+
+/** The files of the workspace, without git's own. */
+const filesIn = (folder: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(treeOf(folder)).filter(([name]) => !name.startsWith(".git/")));
+
+test("files and conversation go back together, apart, and forward again; the user's own changes are kept", async () => {
+  await using ground = await openGround(doesAsTold);
+  const git = repositoryIn(ground);
+  await using session = await ground.open(SNAPSHOTS);
+  const at = (name: string): string => `${ground.work}/${name}`;
+  await talk(session, `write ${at("a")}: one`, "run: echo more >> kept; chmod 755 kept; ln -s a link", "talk");
+  writeFileSync(at("mine"), "my own\n");
+  const status = git("status --porcelain");
+  const nodes = session.tree();
+  assert.deepEqual(
+    nodes.map(({ files }) => files),
+    [true, true, true],
+  );
+  const to = nodes[1]?.id ?? "";
+  const before = filesIn(ground.work);
+  const preview = await session.rewind({ to, restore: "both", preview: true });
+  assert.deepEqual(preview.files, {
+    restored: [{ path: "kept", added: 0, deleted: 1 }],
+    removed: [
+      { path: "link", added: 0, deleted: 1 },
+      { path: "mine", added: 0, deleted: 1 },
+    ],
+    skipped: [],
+  });
+  assert.deepEqual([filesIn(ground.work), session.tree().length], [before, 3]);
+  const back = await session.rewind({ to, restore: "both" });
+  assert.match(back.files?.saved ?? "", /^commit [0-9a-f]{40}$/);
+  assert.deepEqual(filesIn(ground.work), { a: before.a, kept: "644 kept\n" });
+  await talk(session, "other");
+  assert.deepEqual(wordsSent(ground.simulator).at(-1), "other");
+  // The rewind itself is undone.
+  await session.rewind({ to: back.node ?? "", restore: "both" });
+  assert.deepEqual([filesIn(ground.work), git("status --porcelain")], [before, status]);
+  await session.rewind({ to: nodes[0]?.id ?? "", restore: "files" });
+  assert.deepEqual(Object.keys(filesIn(ground.work)), ["kept"]);
+  await talk(session, "still the same conversation");
+  assert.ok(wordsSent(ground.simulator).includes("talk"));
+  assert.equal(git("stash list"), "");
+});
+
+test("outside a repository only the files that tools wrote go back", async () => {
+  await using ground = await openGround(doesAsTold);
+  await using session = await ground.open(SNAPSHOTS);
+  const at = (name: string): string => `${ground.work}/${name}`;
+  writeFileSync(at("foreign"), "as it was");
+  await talk(session, `write ${at("a")}: one`, `write ${at("a")}: two`, `write ${at("deep/b")}: b`);
+  writeFileSync(at("foreign"), "by its owner");
+  const [first, second] = session.tree();
+  const both = filesIn(ground.work);
+  const back = await session.rewind({ to: second?.id ?? "", restore: "files" });
+  assert.deepEqual(back.files?.restored, [{ path: at("a") }]);
+  assert.deepEqual(back.files?.removed, [{ path: at("deep/b") }]);
+  assert.deepEqual([readFileSync(at("a"), "utf8"), existsSync(at("deep/b"))], ["one", false]);
+  await session.close();
+  await using again = await reopened(ground, session.id, SNAPSHOTS);
+  await again.rewind({ to: back.node ?? "", restore: "files" });
+  assert.deepEqual(filesIn(ground.work), both);
+  await again.rewind({ to: first?.id ?? "", restore: "both" });
+  assert.deepEqual([existsSync(at("a")), readFileSync(at("foreign"), "utf8")], [false, "by its owner"]);
+});
+
+test("a rewind that was killed while files changed is taken back by the next run, which says so", async () => {
+  for (const isRepository of [true, false]) {
+    await using ground = await openGround(doesAsTold);
+    if (isRepository) repositoryIn(ground);
+    const at = (name: string): string => `${ground.work}/${name}`;
+    await using session = await ground.open(SNAPSHOTS);
+    await talk(session, `write ${at("a")}: one`, `write ${at("a")}: two`);
+    const before = filesIn(ground.work);
+    const to = session.tree()[1]?.id ?? "";
+    await session.rewind({ to, restore: "both" });
+    await session.close();
+    // As a kill leaves it: the journal ends after the intent, and the files are half restored.
+    const path = journalOf(ground, session);
+    const lines = readFileSync(path, "utf8").split("\n");
+    writeFileSync(
+      path,
+      `${lines.slice(0, lines.findLastIndex((line) => line.includes('"restoring"') && line.includes('"copies"')) + 1).join("\n")}\n`,
+    );
+    assert.equal(readFileSync(at("a"), "utf8"), "one");
+    await using again = await reopened(ground, session.id, SNAPSHOTS);
+    const reader = again.events();
+    await talk(again, "go on");
+    assert.deepEqual(filesIn(ground.work), before);
+    const notices: string[] = [];
+    for await (const event of reader) {
+      if (event.type === "settings_noticed") notices.push(event.notice);
+      if (event.type === "exchange_ended") break;
+    }
+    assert.match(notices.join(), /^A rewind was interrupted/);
+    assert.ok(
+      wordsSent(ground.simulator).some((words) => words.endsWith(": two")),
+      "the conversation is the old one",
+    );
+  }
+});
+
+test("nothing is kept where it is switched off, and a closed session can be rewound without a model", async () => {
+  await using ground = await openGround(doesAsTold);
+  const git = repositoryIn(ground);
+  await using session = await ground.open({ ...SNAPSHOTS, snapshots: "off" });
+  await talk(session, `write ${ground.work}/a: one`);
+  assert.equal(git("for-each-ref refs/prefork"), "");
+  const to = session.tree()[0]?.id ?? "";
+  await assert.rejects(session.rewind({ to, restore: "both" }), { message: /^no snapshot of the files was taken/ });
+  await session.close();
+  const store = { state: ground.folder.at("state"), now: Date.now, newId: () => "unused" };
+  const closed = { id: session.id, environment: {}, notice: () => {} };
+  assert.equal((await rewindClosed(store, closed, { to })).prompt, `write ${ground.work}/a: one`);
+  await using again = await reopened(ground, session.id);
+  await talk(again, "anew");
+  assert.deepEqual(wordsSent(ground.simulator), ["anew"]);
 });

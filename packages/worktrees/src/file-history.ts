@@ -1,0 +1,432 @@
+/** The files of a checkout as they were at several moments of a session, and restoring them.
+ *  Invariant: the user's index, HEAD, stash and branches are never touched, and no hook or filter runs: changes are found
+ *  with a private index, and contents are stored byte for byte in commits below one hidden ref. Ignored files and files
+ *  over the size limit are not included, so they are never changed either. Before the first file is restored, everything
+ *  that will be replaced is in a snapshot. A restore that fails puts everything back.
+ *  Elsewhere: reading a checkout (snapshot.ts), swapping files (apply.ts), when snapshots are taken (@prefork/runtime). */
+
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Swap, stageNew } from "./apply.ts";
+import { Checkout, type FileState } from "./checkout.ts";
+import { toWorktreeError, WorktreeError } from "./errors.ts";
+import { bytesOf, displayPath, fieldsOf, inputOf, messagePath, type StepCallback, type TreePath } from "./git.ts";
+import type { FileChange, TreeEntry } from "./merge-plan.ts";
+import { copyIndex } from "./private-index.ts";
+import { dropRefs, requireTaskName, rewindRef } from "./refs.ts";
+import { openRepository, type Repository } from "./repository.ts";
+import { blob, blobsOf, crashReports, writeFileState } from "./save.ts";
+import { clearMarks, commitTree, listChanged, listIndex, overLimit, placeholdersIn } from "./snapshot.ts";
+import { dropStage, stageFolder } from "./stage.ts";
+
+export type FileHistoryOptions = {
+  /** A folder in the checkout. */
+  readonly cwd: string;
+  /** Its name becomes part of a ref. */
+  readonly session: string;
+  /** A private folder of the session. It is created when it is needed. */
+  readonly folder: string;
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly step?: StepCallback;
+};
+
+export type FileSnapshot = {
+  readonly commit: string;
+  /** Files that are not in it: too large, or in nested repositories. */
+  readonly leftOut: readonly string[];
+};
+
+export type RestoredFile = {
+  readonly path: string;
+  readonly change: "restored" | "removed";
+  /** Lines; absent for files that are not text. */
+  readonly added?: number;
+  readonly deleted?: number;
+};
+
+export type FileRestoration = {
+  readonly files: readonly RestoredFile[];
+  /** Files that stay as they are, and why. */
+  readonly skipped: readonly string[];
+  /** The files just before. */
+  readonly saved: FileSnapshot;
+};
+
+/** All changed and untracked files of one snapshot together. The largest are left out. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** Paths that were stored byte for byte, with their modes. Others are stored as git stores them. */
+type RawFiles = ReadonlyMap<TreePath, number>;
+
+type Tip = { readonly commit: string; readonly raw: RawFiles; readonly leftOut: readonly TreePath[] };
+
+type Change = FileChange & Pick<RestoredFile, "added" | "deleted">;
+
+export class FileHistory {
+  readonly #options: FileHistoryOptions;
+  #repository: Repository;
+  /** The last snapshot of this process. */
+  #tip: Tip | undefined;
+  /** One at a time: they share an index. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(options: FileHistoryOptions, repository: Repository) {
+    this.#options = options;
+    this.#repository = repository;
+  }
+
+  /** Throws a WorktreeError if there is no repository with files. */
+  static async open(options: FileHistoryOptions): Promise<FileHistory> {
+    requireTaskName(options.session);
+    return new FileHistory(options, await openRepository(options.cwd, options));
+  }
+
+  get ref(): string {
+    return rewindRef(this.#options.session);
+  }
+
+  /** Is this path in the checkout? */
+  covers(path: string): boolean {
+    return path.startsWith(`${this.#repository.top}/`);
+  }
+
+  /** The files now. If nothing has changed since the last snapshot, that one is returned. */
+  async take(): Promise<FileSnapshot> {
+    return toSnapshot(await this.#alone(() => this.#take()));
+  }
+
+  /** What `restore` would do. */
+  preview(commit: string): Promise<FileRestoration> {
+    return this.#alone(async () => {
+      const { tip, changes, skipped } = await this.#changesTo(commit);
+      return { files: changes.map(toRestored), skipped, saved: toSnapshot(tip) };
+    });
+  }
+
+  /** Restores the files of a snapshot. Files that did not exist then are removed. `begin` is called with the snapshot of
+   *  the present state before the first file changes; if it throws, nothing changes. */
+  restore(commit: string, begin: (saved: FileSnapshot) => void): Promise<FileRestoration> {
+    return this.#alone(async () => {
+      const { tip, changes, skipped, raw } = await this.#changesTo(commit);
+      const saved = toSnapshot(tip);
+      if (changes.length > 0) await this.#swap(changes, raw, () => begin(saved));
+      return { files: changes.map(toRestored), skipped, saved };
+    });
+  }
+
+  /** Deletes the snapshots of a session. */
+  static async drop({ cwd, session }: Pick<FileHistoryOptions, "cwd" | "session">): Promise<void> {
+    requireTaskName(session);
+    await dropRefs(await openRepository(cwd), [{ ref: rewindRef(session) }]);
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const run = this.#last.then(work).catch((error: unknown) => {
+      throw toWorktreeError(error, "the files of the checkout could not be read or restored");
+    });
+    this.#last = run.catch(() => undefined);
+    return run;
+  }
+
+  get #index(): string {
+    return join(this.#options.folder, "index");
+  }
+
+  async #take(also: readonly TreePath[] = []): Promise<Tip> {
+    // Read again: a command may have changed the repository's settings, and with them what must be switched off.
+    this.#repository = await openRepository(this.#options.cwd, { ...this.#options, before: this.#repository });
+    const repository = this.#repository;
+    const git = repository.git.indexed(this.#index);
+    if (!this.#tip) {
+      await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
+      await rm(this.#index, { force: true });
+      await copyIndex(repository.index, this.#index);
+    }
+    const listed = await listIndex(git);
+    await clearMarks(repository, git, listed);
+    if (listed.unmerged.length > 0) await git.out(REMOVE, { input: removals(repository, listed.unmerged) });
+    const changed = await listChanged(git);
+    const placeholders = await placeholdersIn(repository.top, listed.untracked);
+    const untracked = listed.untracked.filter((path) => !path.endsWith("/") && !placeholders.has(path));
+    const there = [...new Set([...changed.there, ...untracked, ...listed.unmerged, ...also])];
+    const over = await overLimit(repository.top, there, { bytes: MAX_BYTES, over: "leave-out" });
+    const written = there.filter((path) => !over.has(path));
+    const nested = listed.untracked.filter((path) => path.endsWith("/"));
+    const leftOut = [
+      ...new Set([...(this.#tip?.leftOut ?? []).filter((path) => !written.includes(path)), ...over, ...nested]),
+    ];
+    const base = this.#tip ?? (await this.#begin(git));
+    if (written.length === 0 && changed.gone.length === 0) {
+      this.#tip = { ...base, leftOut };
+      return this.#tip;
+    }
+    // The index first: what changes after it was read is found again by the next snapshot.
+    if (changed.gone.length > 0) await git.out(REMOVE, { input: removals(repository, changed.gone) });
+    if (written.length > 0)
+      await git.out(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], { input: inputOf(written) });
+    this.#tip = { ...(await this.#store(base, { written, gone: changed.gone })), leftOut };
+    return this.#tip;
+  }
+
+  /** A commit of what the index says. It continues the snapshots of earlier processes. */
+  async #begin(git: Repository["git"]): Promise<Tip> {
+    const tree = await git.line(["write-tree"]);
+    const before = await git.line(["for-each-ref", "--format=%(objectname)", this.ref]);
+    const commit = await commitTree(this.#repository, tree, {
+      parent: before === "" ? undefined : before,
+      message: messageOf(new Map()),
+    });
+    await git.out(["update-ref", "--no-deref", this.ref, commit]);
+    return { commit, raw: new Map(), leftOut: [] };
+  }
+
+  async #store(base: Tip, { written, gone }: Written): Promise<Omit<Tip, "leftOut">> {
+    const repository = this.#repository;
+    await using checkout = await Checkout.open(repository.top);
+    const states = new Map<TreePath, FileState>();
+    for (const path of written) states.set(path, await checkout.fileState(path).catch(() => ABSENT));
+    const raw = new Map(base.raw);
+    for (const path of gone) raw.delete(path);
+    for (const [path, state] of states) {
+      if (state.kind === "absent") raw.delete(path);
+      else raw.set(path, state.mode);
+    }
+    const words = ["fast-import", "--quiet", "--done", "--force", "--date-format=now"];
+    const reports = await crashReports(repository);
+    try {
+      const input = importStream({ checkout, states, gone, raw, ref: this.ref, from: base.commit });
+      return { commit: await repository.git.line(words, { input }), raw };
+    } catch (error) {
+      this.#tip = undefined; // the index is ahead of what was stored
+      for (const name of await crashReports(repository))
+        if (!reports.includes(name)) await rm(join(repository.gitDir, name), { force: true });
+      throw error;
+    }
+  }
+
+  async #changesTo(commit: string): Promise<Planned> {
+    const raw = await this.#rawFilesOf(commit);
+    let tip = await this.#take();
+    let changes = await this.#compare(tip.commit, commit);
+    // Ignored files that would be overwritten are not in a snapshot yet.
+    const unsaved = await this.#existing(changes.filter(({ before }) => before === undefined));
+    if (unsaved.length > 0) {
+      tip = await this.#take(unsaved);
+      changes = await this.#compare(tip.commit, commit);
+    }
+    const skipped: string[] = [];
+    const filtered = await this.#filtered(changes.filter(({ path, after }) => after && !raw.has(path)));
+    const kept = changes.filter(({ path, before, after }) => {
+      if (before?.mode === MODULE || after?.mode === MODULE) skipped.push(`${displayPath(path)}: a submodule`);
+      else if (tip.leftOut.includes(path)) skipped.push(`${displayPath(path)}: too large for a snapshot`);
+      else if (filtered.has(path)) skipped.push(`${displayPath(path)}: git stores it through a filter`);
+      else return true;
+      return false;
+    });
+    return { tip, raw, changes: kept, skipped };
+  }
+
+  async #rawFilesOf(commit: string): Promise<RawFiles> {
+    if (!/^[0-9a-f]{40,64}$/.test(commit)) throw new WorktreeError("unknown-task", `${commit} is not a snapshot`);
+    const { code, out } = await this.#repository.git.ask(["cat-file", "commit", commit], { okCodes: [0, 128] });
+    if (code !== 0)
+      throw new WorktreeError("unknown-task", `the snapshot ${commit.slice(0, 12)} is no longer in this repository`);
+    const text = out.toString("latin1");
+    return rawFilesIn(text.slice(text.indexOf("\n\n") + 2));
+  }
+
+  async #compare(from: string, to: string): Promise<readonly Change[]> {
+    const how = ["-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none"];
+    const fields = fieldsOf(await this.#repository.git.out(["diff-tree", ...how, "--raw", "--numstat", from, to]));
+    return parseChanges(fields);
+  }
+
+  async #existing(changes: readonly Change[]): Promise<readonly TreePath[]> {
+    await using checkout = await Checkout.open(this.#repository.top);
+    const found: TreePath[] = [];
+    for (const { path } of changes) if ((await checkout.fileState(path)).kind !== "absent") found.push(path);
+    return found;
+  }
+
+  /** Files that the repository stores through a filter, such as git-lfs. Without the filter they cannot be restored. */
+  async #filtered(changes: readonly Change[]): Promise<ReadonlySet<TreePath>> {
+    const { git, filters } = this.#repository;
+    if (filters.length === 0 || changes.length === 0) return new Set();
+    const input = inputOf(changes.map(({ path }) => path));
+    const fields = fieldsOf(await git.out(["check-attr", "-z", "--stdin", "filter"], { input }));
+    const found = new Set<TreePath>();
+    for (let at = 0; at + 2 < fields.length; at += 3)
+      if (filters.includes(fields[at + 2] ?? "")) found.add(fields[at] ?? "");
+    return found;
+  }
+
+  async #swap(changes: readonly Change[], raw: RawFiles, begin: () => void): Promise<void> {
+    const repository = this.#repository;
+    const { step = () => {} } = this.#options;
+    const name = `rewind-${this.#options.session}`;
+    const stage = await stageFolder(repository, name);
+    await using checkout = await Checkout.open(repository.top);
+    const swap = new Swap(checkout, stage, CHANGED);
+    await dropStage(repository, name);
+    try {
+      const states = new Map<TreePath, FileState>();
+      for (const { path } of changes) states.set(path, await checkout.fileState(path));
+      await this.#requireUnchanged(changes);
+      await this.#stage(changes, raw, stage);
+      begin();
+      step("restore begins");
+      for (const { path } of changes) await swap.takeOut(path, states.get(path));
+      step("restore half done");
+      for (const { path, after } of changes) if (after) await swap.clear(path);
+      for (const change of changes) {
+        await swap.putIn(change, states.get(change.path));
+        const mode = change.after?.mode.startsWith("100") ? raw.get(change.path) : undefined;
+        if (mode !== undefined) await checkout.chmod(change.path, mode);
+      }
+      await swap.dropEmpty();
+      step("restore ends");
+    } catch (error) {
+      await swap.rollBack();
+      throw error;
+    } finally {
+      await dropStage(repository, name);
+    }
+  }
+
+  /** Nothing of this changed after the present state was read. */
+  async #requireUnchanged(changes: readonly Change[]): Promise<void> {
+    const { gone, there } = await listChanged(this.#repository.git.indexed(this.#index));
+    const changed = new Set([...gone, ...there]);
+    const found = changes.find(({ path }) => changed.has(path));
+    if (found) throw new WorktreeError("changed-meanwhile", `${messagePath(found.path)} changed ${CHANGED}`);
+  }
+
+  async #stage(changes: readonly Change[], raw: RawFiles, stage: string): Promise<void> {
+    for (const folder of ["new", "old"]) await mkdir(join(stage, folder), { recursive: true, mode: 0o700 });
+    const into = join(stage, "new");
+    const stored = changes.filter(({ path, after }) => after && !raw.has(path));
+    const staging = join(this.#options.folder, "staging");
+    await rm(staging, { force: true });
+    await stageNew(this.#repository.git.indexed(staging), stored, into);
+    await rm(staging, { force: true });
+    const exact = changes.filter(({ path, after }) => after && raw.has(path));
+    for (let from = 0; from < exact.length; from += BATCH) {
+      const batch = exact.slice(from, from + BATCH);
+      const contents = await blobsOf(
+        this.#repository,
+        batch.map(({ after }) => after?.id ?? ""),
+      );
+      for (const [at, { path, after }] of batch.entries()) {
+        const target = Buffer.concat([Buffer.from(`${into}/`), bytesOf(path)]);
+        const parent = target.subarray(0, target.lastIndexOf(47));
+        await mkdir(parent, { recursive: true, mode: 0o700 });
+        const kind = after?.mode === LINK ? "link" : "file";
+        const state = { kind, mode: raw.get(path) ?? 0o644, version: "", mtimeMs: Date.now() } as const;
+        await writeFileState(target, contents[at] ?? Buffer.alloc(0), state);
+      }
+    }
+  }
+}
+
+type Written = { readonly written: readonly TreePath[]; readonly gone: readonly TreePath[] };
+
+type Planned = {
+  readonly tip: Tip;
+  readonly raw: RawFiles;
+  readonly changes: readonly Change[];
+  readonly skipped: readonly string[];
+};
+
+const MODULE = "160000";
+const LINK = "120000";
+const BATCH = 200;
+const ABSENT: FileState = { kind: "absent" };
+const CHANGED = "during the rewind; nothing was restored";
+const REMOVE: readonly string[] = ["update-index", "-z", "--index-info"];
+
+const removals = ({ noObject }: Repository, paths: readonly TreePath[]): Buffer =>
+  inputOf(paths.map((path) => `0 ${noObject}\t${path}`));
+
+const toSnapshot = ({ commit, leftOut }: Tip): FileSnapshot => ({ commit, leftOut: leftOut.map(displayPath) });
+
+const toRestored = ({ path, after, added, deleted }: Change): RestoredFile => ({
+  path: displayPath(path),
+  change: after ? "restored" : "removed",
+  ...(added === undefined ? {} : { added }),
+  ...(deleted === undefined ? {} : { deleted }),
+});
+
+/** `:100644 100755 <id> <id> M`, then the path; after all of these `<added>\t<deleted>\t<path>`. */
+const parseChanges = (fields: readonly string[]): readonly Change[] => {
+  const changes = new Map<TreePath, Change>();
+  for (let at = 0; at < fields.length; at += 1) {
+    const field = fields[at] ?? "";
+    const [, was = "", is = "", from = "", to = ""] = /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) /.exec(field) ?? [];
+    if (was !== "") {
+      at += 1;
+      const path = fields[at] ?? "";
+      changes.set(path, { path, before: entryOf(was, from), after: entryOf(is, to) });
+      continue;
+    }
+    const [, added = "", deleted = "", path = ""] = /^(\d+|-)\t(\d+|-)\t(.*)$/s.exec(field) ?? [];
+    const change = changes.get(path);
+    if (change && added !== "-") changes.set(path, { ...change, added: Number(added), deleted: Number(deleted) });
+  }
+  return [...changes.values()];
+};
+
+const entryOf = (mode: string, id: string): TreeEntry | undefined => (mode === "000000" ? undefined : { mode, id });
+
+const TITLE = "The files of a session before a prompt\n\nCreated by prefork; it is on none of your branches.\n\n";
+
+/** Paths have one character per byte, so the message is latin1. */
+const messageOf = (raw: RawFiles): string => `${TITLE}${JSON.stringify([...raw])}\n`;
+
+const rawFilesIn = (message: string): RawFiles => {
+  const value: unknown = JSON.parse(message.startsWith(TITLE) ? message.slice(TITLE.length) : "[]");
+  return new Map(Array.isArray(value) ? (value as [TreePath, number][]) : []);
+};
+
+type Import = {
+  readonly checkout: Checkout;
+  readonly states: ReadonlyMap<TreePath, FileState>;
+  readonly gone: readonly TreePath[];
+  readonly raw: RawFiles;
+  readonly ref: string;
+  readonly from: string;
+};
+
+async function* importStream({ checkout, states, gone, raw, ref, from }: Import): AsyncGenerator<Buffer> {
+  const lines = gone.map((path) => `D ${quoted(path)}\n`);
+  const added: string[] = [];
+  for (const [path, state] of states) {
+    if (state.kind === "absent") {
+      lines.push(`D ${quoted(path)}\n`);
+      continue;
+    }
+    const mark = added.length + 1;
+    if (state.kind === "link") {
+      yield* blob(mark, await checkout.read(path, "link"));
+      added.push(`M ${LINK} :${mark} ${quoted(path)}\n`);
+      continue;
+    }
+    const size = Number(state.version.split(":")[2]);
+    yield Buffer.from(`blob\nmark :${mark}\ndata ${size}\n`);
+    yield* checkout.pieces(path, size);
+    yield Buffer.from("\n");
+    added.push(`M ${state.mode & 0o100 ? "100755" : "100644"} :${mark} ${quoted(path)}\n`);
+  }
+  const message = Buffer.from(messageOf(raw), "latin1");
+  const mark = added.length + 1;
+  yield Buffer.from(
+    `commit ${ref}\nmark :${mark}\ncommitter Prefork <prefork@localhost> now\ndata ${message.length}\n`,
+  );
+  yield message;
+  yield Buffer.from(`\nfrom ${from}\n`);
+  yield Buffer.from([...lines, ...added].join(""), "latin1");
+  yield Buffer.from(`\nget-mark :${mark}\ndone\n`);
+}
+
+/** As in C, so that any byte can be in a name. */
+const quoted = (path: TreePath): string =>
+  `"${path.replace(/["\\]/g, "\\$&").replace(/[^ -~]/g, (sign) => `\\${sign.charCodeAt(0).toString(8).padStart(3, "0")}`)}"`;
