@@ -34,7 +34,10 @@ test("help lists the common commands first, however it is requested, and the oth
     [more.code, listed(more.out)],
     [
       0,
-      [...["print", "tour", "demo", "check-command", "check-path", "ps", "merge"], ...["cost", "xray", "proxy", "sim"]],
+      [
+        ...["print", "tour", "demo", "check-command", "check-path", "ps", "merge", "rewind"],
+        ...["cost", "xray", "proxy", "sim"],
+      ],
     ],
   );
 });
@@ -151,13 +154,16 @@ test("a command that a group does not have is named, with those that it has", as
     ],
     [
       "sessions rm",
-      "'rm' for 'prefork sessions' (Did you mean delete?); commands: list, show, search, rename, export, delete",
+      "'rm' for 'prefork sessions' (Did you mean delete?); commands: list, show, search, rename, export, delete, tree, rewind",
     ],
     [
       "sessions lsit --json",
-      "'lsit' for 'prefork sessions' (Did you mean list?); commands: list, show, search, rename, export, delete",
+      "'lsit' for 'prefork sessions' (Did you mean list?); commands: list, show, search, rename, export, delete, tree, rewind",
     ],
-    ["sessions --json 4711", "'4711' for 'prefork sessions'; commands: list, show, search, rename, export, delete"],
+    [
+      "sessions --json 4711",
+      "'4711' for 'prefork sessions'; commands: list, show, search, rename, export, delete, tree, rewind",
+    ],
     ["tasks kill --force 1", "'kill' for 'prefork tasks' (Did you mean stop?); commands: list, show, stop, resume"],
     ["cache simm", "'simm' for 'prefork cache' (Did you mean sim?); commands: cost, xray, proxy, sim"],
     ["mcp try files", "'try' for 'prefork mcp' (Did you mean test?); commands: list, add, remove, test"],

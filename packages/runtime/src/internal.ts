@@ -77,8 +77,8 @@ export type {
   Subscription,
   TailChoice,
 } from "./ports.ts";
-export type { EndingReader, SessionParts, Switches } from "./session/index.ts";
-export { addressIn, readSwitches, requestStop } from "./session/index.ts";
+export type { ClosedSession, EndingReader, SessionParts, Switches } from "./session/index.ts";
+export { addressIn, readSwitches, requestStop, rewindClosed } from "./session/index.ts";
 export type { TaskKind } from "./tasks/index.ts";
 export type {
   KeepStream,

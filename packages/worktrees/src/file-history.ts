@@ -110,6 +110,7 @@ export class FileHistory {
       const { tip, changes, skipped, raw } = await this.#changesTo(commit);
       const saved = toSnapshot(tip);
       if (changes.length > 0) await this.#swap(changes, raw, () => begin(saved));
+      else await dropStage(this.#repository, this.#stageName); // of a restore that was killed
       return { files: changes.map(toRestored), skipped, saved };
     });
   }
@@ -126,6 +127,10 @@ export class FileHistory {
     });
     this.#last = run.catch(() => undefined);
     return run;
+  }
+
+  get #stageName(): string {
+    return `rewind-${this.#options.session}`;
   }
 
   get #index(): string {
@@ -263,7 +268,7 @@ export class FileHistory {
   async #swap(changes: readonly Change[], raw: RawFiles, begin: () => void): Promise<void> {
     const repository = this.#repository;
     const { step = () => {} } = this.#options;
-    const name = `rewind-${this.#options.session}`;
+    const name = this.#stageName;
     const stage = await stageFolder(repository, name);
     await using checkout = await Checkout.open(repository.top);
     const swap = new Swap(checkout, stage, CHANGED);

@@ -1,8 +1,10 @@
 /** Snapshots of a session's files: what is in them, what is never touched, and what comes back byte for byte. */
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { seededRandom } from "@prefork/testing/chance";
 import { FileHistory, type FileHistoryOptions, type FileRestoration } from "../src/index.ts";
 import { commitUsual, type Files, type Ground, openGround, photograph, type Tree } from "./ground.ts";
@@ -195,24 +197,21 @@ test("a restore that cannot finish puts everything back, and what would be overw
 });
 
 test("any sequence of changes comes back at every point", async () => {
-  for (const seed of [1, 2]) {
-    using ground = openGround();
-    commitUsual(ground);
-    const chance = seededRandom(seed);
-    const names = ["a.txt", "b", "d/e/f", "d/e/g", "d/h", "n1", "n2/x", "tool.sh"];
-    const points: { readonly commit: string; readonly files: Tree }[] = [];
-    let history = await historyOf(ground);
-    for (let step = 0; step < 5; step += 1) {
-      for (let count = 0; count < 3; count += 1) change(ground, chance.one(names), chance.below(5));
-      if (chance.happens(0.3)) history = await historyOf(ground);
-      if (chance.happens(0.3)) ground.git("add", "-A");
-      points.push({ commit: (await history.take()).commit, files: filesOf(ground) });
-      const back = chance.one(points);
-      if (chance.happens(0.6)) {
-        await history.restore(back.commit, nothing);
-        assert.deepEqual(filesOf(ground), back.files, `seed ${seed}, step ${step}`);
-      }
-    }
+  using ground = openGround();
+  commitUsual(ground);
+  const chance = seededRandom(3);
+  const names = ["a.txt", "b", "d/e/f", "d/e/g", "d/h", "n1", "n2/x", "tool.sh"];
+  const points: { readonly commit: string; readonly files: Tree }[] = [];
+  let history = await historyOf(ground);
+  for (let step = 0; step < 7; step += 1) {
+    for (let count = 0; count < 3; count += 1) change(ground, chance.one(names), chance.below(5));
+    if (chance.happens(0.3)) history = await historyOf(ground);
+    if (chance.happens(0.3)) ground.git("add", "-A");
+    points.push({ commit: (await history.take()).commit, files: filesOf(ground) });
+    if (!chance.happens(0.6)) continue;
+    const back = chance.one(points);
+    await history.restore(back.commit, nothing);
+    assert.deepEqual(filesOf(ground), back.files, `step ${step}`);
   }
 });
 
@@ -224,3 +223,31 @@ const change = ({ put, drop, link, path }: Ground, name: string, how: number): v
   else if (how > 1) put(name, `${name} ${Math.imul(how, 7919)}\n`.repeat(how));
   if (how === 4) chmodSync(`${path}/${name}`, 0o700);
 };
+
+test("a restore that is killed half done is taken back from the snapshot that it took first", async () => {
+  using ground = openGround();
+  const { put, drop } = ground;
+  commitUsual(ground);
+  const { commit } = await (await historyOf(ground)).take();
+  put("a.txt", "changed\n");
+  put("new/file", "new\n");
+  drop("d");
+  const before = filesOf(ground);
+  const words = [
+    fileURLToPath(new URL("restore-process.ts", import.meta.url)),
+    ground.path,
+    ground.at("private"),
+    commit,
+  ];
+  const { signal, stdout } = spawnSync(process.execPath, [...process.execArgv, ...words, "restore half done"], {
+    encoding: "utf8",
+    env: { ...process.env, HOME: ground.home },
+  });
+  assert.equal(signal, "SIGKILL");
+  await (await historyOf(ground)).restore(stdout.trim(), nothing);
+  assert.deepEqual(filesOf(ground), before);
+  assert.deepEqual(
+    photograph(ground).gitFolder.filter((name) => name.includes("stage")),
+    [],
+  );
+});

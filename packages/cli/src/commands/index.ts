@@ -23,6 +23,14 @@ const CACHE_COMMANDS: ReadonlyMap<string, Loader> = new Map([
 
 const mergeCommand: Loader = async () => (await import("./merge.ts")).mergeCommand;
 
+const sessionsCommand: Loader = async () => {
+  const [{ sessionsCommand: make }, { treeCommand, rewindCommand }] = await Promise.all([
+    import("./sessions.ts"),
+    import("./rewind.ts"),
+  ]);
+  return (io) => make(io).addCommand(treeCommand(io)).addCommand(rewindCommand(io));
+};
+
 const worktreesCommand: Loader = async () => {
   const [{ worktreesCommand: make }, merge] = await Promise.all([import("./worktrees.ts"), mergeCommand()]);
   return (io) => make(io).addCommand(merge(io));
@@ -49,7 +57,7 @@ type Shown = { readonly group: string; readonly load: (words: readonly string[])
 
 /** In the order of the help. */
 const COMMANDS: ReadonlyMap<string, Shown> = new Map<string, Shown>([
-  ["sessions", { group: WORK, load: async () => (await import("./sessions.ts")).sessionsCommand }],
+  ["sessions", { group: WORK, load: sessionsCommand }],
   ["tasks", { group: WORK, load: async () => (await import("./tasks.ts")).tasksCommand }],
   ["attach", { group: WORK, load: async () => (await import("./attach.ts")).attachCommand }],
   ["worktrees", { group: WORK, load: worktreesCommand }],
@@ -71,6 +79,7 @@ const MORE: ReadonlyMap<string, Loader> = new Map([
   ["check-path", async () => (await import("./check-path.ts")).checkPathCommand],
   ["ps", async () => (await import("./tasks.ts")).psCommand],
   ["merge", mergeCommand],
+  ["rewind", async () => (await import("./rewind.ts")).rewindCommand],
   ...CACHE_COMMANDS,
 ]);
 

@@ -9,10 +9,12 @@ import {
   exportMarkdown,
   findSession,
   listSessionPreviews,
+  listSessions,
   readSession,
   renameSession,
   searchSessions,
 } from "@prefork/runtime/observe";
+import { FileHistory } from "@prefork/worktrees";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
@@ -173,6 +175,21 @@ const remove = async (
   // All are found before the first is deleted.
   const ids: string[] = [];
   for (const each of given) ids.push(await findSession(store, each));
+  const listed = await listSessions(store, { forks: true });
+  // Children keep no files.
+  const folders = new Map(
+    listed.flatMap((one) =>
+      one.kind === "session" && !one.parent && !one.startedBy ? [[one.id, one.cwd] as const] : [],
+    ),
+  );
   for (const id of new Set(ids))
-    for (const gone of await deleteSession(store, id, { forks })) io.out(`deleted ${gone}\n`);
+    for (const gone of await deleteSession(store, id, { forks })) {
+      await dropSnapshots(gone, folders.get(gone));
+      io.out(`deleted ${gone}\n`);
+    }
+};
+
+/** The files that were kept for its rewinds. The repository may be gone, and nothing depends on them. */
+const dropSnapshots = async (session: string, cwd: string | undefined): Promise<void> => {
+  if (cwd !== undefined) await FileHistory.drop({ cwd, session }).catch(() => undefined);
 };

@@ -92,6 +92,27 @@ export const SESSION_PAGES: Readonly<Record<string, HelpPage>> = {
     ],
     exitCodes: [["1", "no session has all the words, or one could not be read"]],
   },
+  "sessions tree": {
+    about: [
+      "Each prompt, each compaction and each rewind is a node. The current one has a *; those that the session left are marked, and can be continued too. Warm for: how long the provider's cache still has the conversation up to there.",
+    ],
+    examples: [
+      ["prefork sessions tree 4f2a", "the nodes of a session, oldest first"],
+      ["prefork sessions tree --json 4f2a", "one JSON object per line"],
+    ],
+  },
+  rewind: {
+    about: [
+      "Nothing is lost: what the session leaves stays in its tree, and the files as they are now are kept first. Ignored files, submodules, and the largest of more than 64 MiB of changed and untracked files are not restored. Outside a git repository, only files that the agent's Write and Edit changed are.",
+      "The session must not be open in another process.",
+    ],
+    examples: [
+      ["prefork rewind 4f2a --to n25 --both --preview", "what would change"],
+      ["prefork rewind 4f2a --to n25 --both", "conversation and files as before that prompt"],
+      ["prefork rewind 4f2a --to n40 --after", "continue a node that was left"],
+    ],
+    files: STATE,
+  },
   "sessions rename": {
     about: ["A session can be renamed while it is open. The conversation does not change."],
     examples: [

@@ -1,11 +1,13 @@
 /** Resuming sessions, and what is stored of them. */
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { anthropicEngine, createSession } from "@prefork/runtime";
 import { callTools, lastUserText, type SimScript, say, startSimulator, toolResults } from "@prefork/simulator";
+import type { JsonObject } from "@prefork/wire";
 import { type Ground, objectsIn, openGround, parsedLines, resultIn } from "./ground.ts";
 
 const hearing: SimScript = (request) => say(`heard ${lastUserText(request)}`);
@@ -291,4 +293,75 @@ test("a conversation that moves to another vendor prints a notice on standard er
   assert.equal(events.at(-1)?.session_id, id);
   // Without a flag it stays where it is.
   assert.equal(await idOf(ground, "-c", "five"), id);
+});
+
+// --- going back ----------------------------------------------------------------------------------------------------------
+
+const writing: SimScript = (request) => {
+  const words = lastUserText(request);
+  const [, path, content] = /^write (\S+) (\S+)$/.exec(words) ?? [];
+  if (path === undefined || content === undefined) return say(words === "" ? "done" : `heard ${words}`);
+  return callTools([{ name: "Write", input: { file_path: path, content } }]);
+};
+
+test("sessions tree shows where a session can be continued, and rewind goes there with files and back", async () => {
+  await using ground = await openGround(writing);
+  execFileSync("git", ["init", "-q"], { cwd: ground.work });
+  const allowed = ["--allow", "Write"];
+  const id = await idOf(ground, ...allowed, `write ${ground.at("a")} one`);
+  await idOf(ground, ...allowed, "-c", `write ${ground.at("b")} two`);
+  const tree = async (): Promise<readonly JsonObject[]> =>
+    parsedLines((await ground.prefork(["sessions", "tree", id, "--json"])).out);
+  const [first, second] = await tree();
+  assert.deepEqual(
+    [first, second].map((node) => [node?.kind, node?.files, node?.current]),
+    [
+      ["prompt", true, false],
+      ["prompt", true, true],
+    ],
+  );
+  const to = String(second?.id);
+  const preview = await ground.prefork(["rewind", id.slice(0, 6), "--to", to, "--both", "--preview"]);
+  const title = `The conversation would be before: write ${ground.at("b")} two`.slice(0, 110);
+  assert.deepEqual([preview.code, preview.out.split("\n")[0]], [0, "would remove b (+0 -1)"]);
+  assert.ok(preview.out.split("\n")[1]?.startsWith(title.slice(0, 60)), preview.out);
+  assert.equal(existsSync(ground.at("b")), true);
+  const done = await ground.prefork(["rewind", id, "--to", to, "--both"]);
+  assert.match(
+    done.out,
+    /^removed b \(\+0 -1\)\nThe conversation is before: .*\nThe files as they were are kept: commit /,
+  );
+  assert.equal(existsSync(ground.at("b")), false);
+  await idOf(ground, "--resume", id, "other");
+  const sent = JSON.stringify(ground.bodies().at(-1));
+  assert.deepEqual([sent.includes(ground.at("b")), sent.includes(ground.at("a"))], [false, true]);
+  const shown = (await ground.prefork(["sessions", "tree", id])).out;
+  assert.match(shown, /\(left\) write .*\n.*\[branch\] continues write .*\n.*\* other\n$/);
+  const branch = (await tree()).find(({ kind }) => kind === "branch");
+  const undone = await ground.prefork(["sessions", "rewind", id, "--to", String(branch?.id), "--files"]);
+  assert.equal(undone.out.split("\n")[0], "restored b (+1 -0)");
+  assert.equal(existsSync(ground.at("b")), true);
+
+  const refs = (): string => execFileSync("git", ["for-each-ref"], { cwd: ground.work, encoding: "utf8" });
+  assert.match(refs(), new RegExp(`refs/prefork/rewind/${id}\n$`));
+  assert.equal((await ground.prefork(["sessions", "delete", id])).code, 0);
+  assert.equal(refs(), "");
+});
+
+test("a rewind without such a node, with two choices or of an open session is a usage error", async () => {
+  await using ground = await openGround(writing);
+  const id = await idOf(ground, "one");
+  const refused = async (...words: readonly string[]): Promise<string> => {
+    const { code, err } = await ground.prefork(["rewind", id, ...words]);
+    assert.equal(code, 2);
+    return err;
+  };
+  assert.equal(
+    await refused("--to", "n7000"),
+    `prefork: there is no node "n7000" in this session; its tree lists them (prefork sessions tree ${id})\n`,
+  );
+  assert.match(await refused("--to", "n1", "--files", "--both"), /choose one of --conversation, --files and --both/);
+  await using session = await openSession(ground, "open1");
+  const { code, err } = await ground.prefork(["rewind", session.id, "--to", "n1"]);
+  assert.deepEqual([code, /open1/.test(err)], [2, true]);
 });

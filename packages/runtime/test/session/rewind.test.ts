@@ -347,7 +347,7 @@ test("after any prompts, rewinds and resumes the conversation is that of a tree 
         await session.close();
       }
     }),
-    { numRuns: 8, seed: 14 },
+    { numRuns: 5, seed: 14 },
   );
 });
 
