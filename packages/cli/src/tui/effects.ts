@@ -1,13 +1,10 @@
 /** Carries out what the state asks for: prompts, answers, stops, commands.
- *  Invariant: a failure becomes a message on the screen and never ends the program; nothing here decides what a key means.
- *  Commands are loaded when the first one is used, because they need the agent, and the first frame does not wait for it.
+ *  Invariant: a failure becomes a message on the screen and never ends the program; nothing here decides what a key means;
+ *  what only some effects need is loaded with them, because the first frame waits for this file.
  *  Elsewhere: the effects as data (state: state.ts), the slash commands (commands/). */
 
 import type { Answer } from "@prefork/runtime";
 import type { TerminalContext } from "./context.ts";
-import { runEditor } from "./external-editor.ts";
-import { rememberText } from "./remember.ts";
-import { runShellLine } from "./shell-line.ts";
 import type { Effect } from "./state/index.ts";
 import { safeLine, safeText } from "./state/index.ts";
 
@@ -57,11 +54,11 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
     case "chosen":
       return (await import("./commands/index.ts")).runChosen(effect.command, effect.id, context);
     case "shell":
-      return runShellLine(effect.command, context);
+      return (await import("./shell-line.ts")).runShellLine(effect.command, context);
     case "remember":
-      return rememberText(effect.text, context);
+      return (await import("./remember.ts")).rememberText(effect.text, context);
     case "edit":
-      return runEditor(context);
+      return (await import("./external-editor.ts")).runEditor(context);
     case "cancel":
       return context.cancel();
     case "type":
