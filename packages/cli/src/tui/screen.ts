@@ -12,6 +12,7 @@ import {
   parseKey,
   type Terminal,
   TuiMainScreen,
+  type TuiStopOptions,
 } from "@earendil-works/pi-tui";
 import { InputLine } from "./input.ts";
 import type { Block, InputFacts, State } from "./state/index.ts";
@@ -29,7 +30,9 @@ export type ScreenOptions = {
   readonly onSubmit: (text: string) => void;
 };
 
-/** pi-tui erases the scrollback when it redraws everything. It holds what the user did before us. */
+const WRAPPING_OFF = "\u001b[?7l";
+const WRAPPING_ON = "\u001b[?7h";
+/** pi-tui sends this when it redraws everything, but the scrollback holds what the user did before us. */
 const ERASE_SCROLLBACK = "\u001b[3J";
 
 class OwnTerminal extends ProcessTerminal {
@@ -42,6 +45,17 @@ class OwnTerminal extends ProcessTerminal {
 class ScrollingScreen extends TuiMainScreen {
   /** Called after each frame with the number of lines above the screen; returns how many of them can be forgotten. */
   onScrolled: (lines: number) => number = () => 0;
+
+  /** A terminal may take a character for wider than we do. Then the end of its line is wrong, but no line moves. */
+  protected override beforeTerminalStart(): void {
+    super.beforeTerminalStart();
+    this.terminal.write(WRAPPING_OFF);
+  }
+
+  protected override afterTerminalStop(options: TuiStopOptions): void {
+    this.terminal.write(WRAPPING_ON);
+    super.afterTerminalStop(options);
+  }
 
   protected override doRender(): void {
     super.doRender();
@@ -103,6 +117,11 @@ export class Screen {
   /** Draws soon; many calls make one frame. */
   draw(): void {
     this.#tui.requestRender();
+  }
+
+  /** Draws at once. */
+  drawNow(): void {
+    this.#tui.renderNow();
   }
 
   /** Draws the whole screen again, for instance after another program has written on it. */

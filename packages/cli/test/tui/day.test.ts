@@ -121,6 +121,7 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   again.press("ctrl+c");
   typeLines(again, "read README.md");
   await again.shows(/Greeter/);
+  await again.idle();
   again.press("ctrl+c", "ctrl+c");
   assert.equal(await again.ended, 0);
 });

@@ -118,6 +118,11 @@ export class TerminalScreen implements AsyncDisposable {
     return look();
   }
 
+  /** Resolves when nothing runs any more. */
+  idle(): Promise<string> {
+    return this.shows((text) => !/Esc stops it|Opening the session/.test(text));
+  }
+
   /** Presses keys by name, or types a text. */
   press(...keys: readonly string[]): void {
     for (const key of keys) this.#pty.write(bytesOf(key));

@@ -24,7 +24,8 @@ test("a prompt, a question that takes no key that was typed for something else, 
   screen.press("ctrl+q", "y");
   await screen.shows("It is done.");
   assert.equal(existsSync(ground.at("made.txt")), true);
-  screen.press("ctrl+c", "ctrl+c", "ctrl+c");
+  await screen.idle();
+  screen.press("ctrl+c", "ctrl+c", "ctrl+c"); // clears the input, then quits
   assert.equal(await screen.ended, 0);
   assert.match(screen.all(), /To continue this session: prefork --resume \w+/);
   assert.ok(screen.output.endsWith("\n") && screen.output.includes("\u001b[?25h"), "the cursor is visible again");
