@@ -5,9 +5,10 @@
  *  (included.ts), holding files (../files). */
 
 import { createHash } from "node:crypto";
-import { lstat, readdir, realpath, stat } from "node:fs/promises";
+import { type Stats, statSync } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type Root, readBounded } from "../files/index.ts";
+import { existingPath, type Root, readBounded, UncheckedPathError, unlessMissing } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
 import { withoutBranches } from "./git-config.ts";
 import { gitPlaces, resolvePointer } from "./git-places.ts";
@@ -116,7 +117,7 @@ class Reading {
     const usual = await lstat(join(common, "hooks")).catch(() => undefined);
     if (!isUsual || !usual?.isDirectory()) await this.#addHooks(join(common, "hooks"));
     for (const path of this.#hooksPaths) {
-      const target = await resolvePointer(top, path);
+      const target = resolvePointer(top, path);
       if (target === undefined) throw new Unreadable("core.hooksPath: where it leads is unknown");
       await this.#addHooks(target);
     }
@@ -131,9 +132,9 @@ class Reading {
   }
 
   async #addHook(path: string): Promise<void> {
-    const real = await realpath(path).catch(() => undefined);
-    const facts = real === undefined ? undefined : await stat(real).catch(() => undefined);
-    if (real === undefined || facts === undefined || facts.isDirectory()) return; // git runs no folder
+    const found = this.#find(path);
+    if (found === undefined || found.facts.isDirectory()) return; // git runs no folder
+    const { real, facts } = found;
     if (++this.#files > MAX_FILES) throw new Unreadable(`over ${MAX_FILES} files of configuration`);
     const bytes = await readBounded(real, MAX_BYTES - this.#bytes);
     const name = this.#nameOf(path);
@@ -141,6 +142,19 @@ class Reading {
     this.#bytes += bytes.length;
     const target = path === real ? name : `${name} -> ${this.#nameOf(real)}`;
     this.#enter(target, `${INCLUDED} ${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`);
+  }
+
+  /** What is at a path that git opens. Undefined if nothing is there. A path that git could get to and we could not, or
+   *  that means another file to git, makes the whole unreadable. */
+  #find(path: string): { readonly real: string; readonly facts: Stats } | undefined {
+    try {
+      const real = existingPath(path);
+      const facts = real === undefined ? undefined : unlessMissing(real, () => statSync(real));
+      return real === undefined || facts === undefined ? undefined : { real, facts };
+    } catch (error) {
+      if (error instanceof UncheckedPathError) throw new Unreadable(error.message);
+      throw error;
+    }
   }
 
   /** The first entry of a name stays. */
@@ -168,12 +182,11 @@ class Reading {
     this.#included.add(path);
     if (depth > MAX_INCLUDED.depth || this.#included.size > MAX_INCLUDED.files)
       throw new Unreadable(`${path}: too many settings of git that include each other`);
-    const real = await realpath(path).catch(() => undefined);
-    if (real === undefined || real === "/dev/null") return;
+    const found = this.#find(path);
+    if (found === undefined || found.real === "/dev/null") return;
+    const { real, facts } = found;
     const name = this.#nameOf(real);
-    const facts = await stat(real).catch(() => undefined);
-    if (!facts?.isFile() || facts.size > MAX_BYTES - this.#bytes)
-      throw new Unreadable(`${name}: is not a regular file`);
+    if (!facts.isFile() || facts.size > MAX_BYTES - this.#bytes) throw new Unreadable(`${name}: is not a regular file`);
     const bytes = await readBounded(real, MAX_BYTES - this.#bytes);
     if (bytes === undefined) throw new Unreadable(`${name}: cannot be read`);
     this.#bytes += bytes.length;

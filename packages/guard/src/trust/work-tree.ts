@@ -27,7 +27,7 @@ const pointsBackAt = async (folder: string, claimed: string): Promise<boolean> =
 export const mainRepositoryOf = async (folder: Root): Promise<string | undefined> => {
   const claim = /^gitdir: (.+)$/.exec((await pointer(folder, join(folder.path, ".git"))) ?? "")?.[1];
   if (claim === undefined) return undefined;
-  const target = await resolvePointer(folder.path, claim);
+  const target = resolvePointer(folder.path, claim);
   if (target === undefined) return undefined;
   const record = judgePath(target);
   if (!record.ok || record.parts.at(-2) !== "worktrees" || record.parts.at(-3) !== ".git") return undefined;
@@ -38,7 +38,7 @@ export const mainRepositoryOf = async (folder: Root): Promise<string | undefined
     const back = await pointer(root, join(record.path, "gitdir"));
     const common = await pointer(root, join(record.path, "commondir"));
     if (back === undefined || common === undefined) return undefined;
-    const agrees = (await resolvePointer(record.path, common)) === join(main, ".git");
+    const agrees = resolvePointer(record.path, common) === join(main, ".git");
     const claimed = isAbsolute(back) ? back : `${record.path}/${back}`;
     return agrees && (await pointsBackAt(folder.path, claimed)) ? main : undefined;
   } catch (error) {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
 import { configurationOf, grant, trustOf } from "../../src/trust/index.ts";
@@ -168,5 +168,70 @@ test("settings and hooks that git takes from elsewhere are part of what is trust
       assert.equal((await trustOf(state, repo)).kind, "changed", `${form}, change ${at}`);
       await agree(state, repo);
     }
+  }
+});
+
+/** A folder below this one, so deep that the absolute paths in it are too long for the system. Relative. */
+const putDeepFolder = (folder: string): string => {
+  const names = Array.from({ length: 20 }, () => "d".repeat(203));
+  const before = process.cwd();
+  try {
+    process.chdir(folder);
+    for (const name of names) {
+      mkdirSync(name);
+      process.chdir(name);
+    }
+    writeFileSync("inc", "[core]\n\tfsmonitor = ./evil.sh\n");
+  } finally {
+    process.chdir(before);
+  }
+  return names.join("/");
+};
+
+test("settings and hooks that git could get to, and we could not, are not trusted", async () => {
+  using place = scratch();
+  const repo = place.at("repo");
+  mkdirSync(repo);
+  git(repo, "init", "-q");
+  place.put("repo/inc", "[core]\n\tfsmonitor = ./evil.sh\n");
+  const deep = putDeepFolder(repo);
+  try {
+    const hooks = "/proc/self/cwd/hk";
+    const settings = [
+      `[include]\n\tpath = ../${deep}/inc`,
+      `[include]\n\tpath = ../l/inc`,
+      ...(existsSync("/proc/self/cwd")
+        ? [
+            "[include]\n\tpath = /proc/self/cwd/inc",
+            "[include]\n\tpath = ../p",
+            `[core]\n\thooksPath = ${hooks}`,
+            "[core]\n\thooksPath = p",
+          ]
+        : []),
+    ];
+    symlinkSync(deep, place.at("repo/l"));
+    symlinkSync("/proc/self/cwd/inc", place.at("repo/p"));
+    const read = (text: string): string =>
+      execFileSync("git", ["config", text.includes("hooksPath") ? "core.hooksPath" : "core.fsmonitor"], {
+        cwd: repo,
+        encoding: "utf8",
+        env: { PATH: process.env.PATH, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" },
+      }).trim();
+    for (const text of settings) {
+      place.put("repo/.git/config", `[core]\n\tbare = false\n${text}\n`);
+      assert.notEqual(read(text), "", text); // git takes it
+      assert.equal((await configurationOf(repo)).ok, false, text);
+    }
+    place.put("repo/.git/config", "[core]\n\tbare = false\n");
+    assert.equal((await configurationOf(repo)).ok, true);
+    if (!existsSync("/proc/self/cwd")) return;
+    renameSync(place.at("repo/.git"), place.at("repo/gitd"));
+    symlinkSync("/proc/self/cwd/gitd", place.at("repo/.git"));
+    assert.equal((await configurationOf(repo)).ok, false);
+    rmSync(place.at("repo/.git"));
+    place.put("repo/.git", "gitdir: /proc/self/cwd/gitd\n");
+    assert.equal((await configurationOf(repo)).ok, false);
+  } finally {
+    execFileSync("rm", ["-rf", "d".repeat(203)], { cwd: repo });
   }
 });
