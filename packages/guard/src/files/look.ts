@@ -23,22 +23,36 @@ const MAX_SHOWN = 200;
 const shortened = (path: string): string => (path.length <= MAX_SHOWN ? path : `${path.slice(0, MAX_SHOWN)}…`);
 
 const INTO_SYSTEM = "SYSTEM_LINK";
+const CHANGED = "CHANGED";
+const ENCODING = "ENCODING";
+/** Stands for bytes that are not valid text, so the path would name another file. */
+const UNREADABLE = "\ufffd";
 
 const PROBLEMS: Readonly<Record<string, string>> = {
   [INTO_SYSTEM]:
     "leads to what may not be read: a link into /proc, /sys or /dev, which every process follows elsewhere",
+  [ENCODING]: "leads to a name that is not valid text",
+  [CHANGED]: "changed while it was checked",
 };
 
-/** No file system allows longer names. */
+/** Most file systems allow names of 255 bytes, a few allow 1,024. */
 const MAX_NAME_BYTES = 255;
+const MAX_NAME_BYTES_ANYWHERE = 1_024;
+/** The system takes no longer path, with the zero byte at its end. */
+const MAX_PATH_BYTES = 4_095;
 
-/** A program gets the same error: it does not exist, or the system does not let this user see it. The last one is a
- *  name with a zero byte in it, which Node refuses and no file has. */
+/** A program gets the same error: it does not exist, or the system does not let this user see it, wherever the program
+ *  starts from. The last one is a name with a zero byte in it, which Node refuses and no file has. */
 const NOTHING: readonly string[] = ["ENOENT", "ENOTDIR", "EACCES", "EPERM", "ERR_INVALID_ARG_VALUE"];
 
 const isNothing = (code: string, path: string): boolean =>
-  NOTHING.includes(code) ||
-  (code === "ENAMETOOLONG" && path.split("/").some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES));
+  NOTHING.includes(code) || (code === "ENAMETOOLONG" && hasImpossibleName(path));
+
+/** Is a single name too long, rather than the whole path? A program may open the same file by a shorter path. */
+const hasImpossibleName = (path: string): boolean => {
+  const limit = Buffer.byteLength(path) > MAX_PATH_BYTES ? MAX_NAME_BYTES_ANYWHERE : MAX_NAME_BYTES;
+  return path.split("/").some((name) => Buffer.byteLength(name) > limit);
+};
 
 /** Undefined if nothing is there. Throws if that is unknown. */
 export const unlessMissing = <T>(path: string, look: () => T): T | undefined => {
@@ -56,11 +70,21 @@ export const unlessMissing = <T>(path: string, look: () => T): T | undefined => 
 /** The canonical path; undefined if nothing is there. Throws if that is unknown. */
 export const existingPath = (path: string): string | undefined => {
   const seen = canonicalPath(path);
-  // Without a link on the way it means the same to every process. Names in /proc itself are judged as they are written.
-  if (seen === path || (isOfSystem(path) && !/\/\.\.(?:\/|$)/.test(path))) return seen;
+  if (seen?.includes(UNREADABLE)) throw new UncheckedPathError(path, ENCODING);
+  // Without a link on the way it means the same to every process.
+  if (seen === path || isKnownName(path)) return seen;
   const followed = followLinks(path);
-  return seen ?? followed;
+  if (seen === undefined) return followed;
+  if (followed === undefined || folded(followed) !== folded(seen)) throw new UncheckedPathError(path, CHANGED);
+  return seen;
 };
+
+/** Links of the system that are the same for every process, or that are read as such: a program's own input. */
+const isKnownName = (path: string): boolean =>
+  /^\/(?:dev\/(?:null|stdin|fd\/0)|proc\/mounts|sys\/.*)$/s.test(path) && !/\/\.\.(?:\/|$)/.test(path);
+
+/** Some systems return a path with the letters that the disk has. */
+const folded = (path: string): string => path.normalize("NFC").toLowerCase();
 
 /** The canonical path, or the path itself if nothing is there. Throws if that is unknown. */
 export const realPath = (path: string): string => existingPath(path) ?? path;
@@ -83,6 +107,8 @@ const canonicalPath = (path: string): string | undefined => {
 
 /** More than the kernel follows from any folder. */
 const MAX_LINKS = 200;
+/** Links can lead to long paths of other links. */
+const MAX_NAMES_LEFT = 5_000;
 
 /** Follows a path name by name, as any process would. Undefined if nothing is there. */
 const followLinks = (path: string): string | undefined => {
@@ -105,11 +131,12 @@ const followLinks = (path: string): string | undefined => {
     if (isOfProcess || (links > 0 && isOfSystem(next))) throw new UncheckedPathError(path, INTO_SYSTEM);
     if (facts.isSymbolicLink()) {
       links += 1;
-      if (links > MAX_LINKS) throw new UncheckedPathError(path, "ELOOP");
+      if (links > MAX_LINKS || names.length > MAX_NAMES_LEFT) throw new UncheckedPathError(path, "ELOOP");
       const left = [next, ...names].join("\0");
       if (seen.has(left)) return undefined; // it leads to itself, for every process
       seen.add(left);
       const target = readlinkSync(next);
+      if (target.includes(UNREADABLE)) throw new UncheckedPathError(path, ENCODING);
       if (target.startsWith("/")) place = "/";
       names.push(...target.split("/").reverse());
     } else {
