@@ -15,12 +15,18 @@ const placed = (top: string, name: string): string | Buffer => {
   return Buffer.from(text).equals(bytes) ? `${top}/${text}` : Buffer.concat([Buffer.from(`${top}/`), bytes]);
 };
 
+/** The system looks nothing up by a longer path, but git goes down from the top. */
+const MAX_PATH_BYTES = 4_095;
+
 /** If a tracked file became a folder, git would look for a repository in it and open that. */
 export const checkTracked = (top: string, { names, repositories }: IndexCopy, budget: ReadBudget): void => {
   const others = new Set(repositories);
   for (const name of names) {
     budget.names(1, top);
-    if (existsSync(placed(top, `${name}/.git`)) && !others.has(name) && look(placed(top, name))?.isDirectory())
+    const inside = placed(top, `${name}/.git`);
+    if (Buffer.byteLength(inside) > MAX_PATH_BYTES)
+      throw new ApprovalNeeded(`${top} tracks a file whose path is too long to check`);
+    if (existsSync(inside) && !others.has(name) && look(placed(top, name))?.isDirectory())
       throw new ApprovalNeeded(`${top}/${name} is tracked as a file but is now a repository`);
   }
 };

@@ -21,13 +21,9 @@ const ALWAYS_READ: readonly string[] = [
 const SKIPPED_FOLDERS: readonly string[] = [".git", "node_modules", ".venv", "venv", "target", "vendor", ".cache"];
 const MOST_NAMES = 400;
 
-const entriesOf = (folder: string, most: number): readonly Dirent[] => {
-  try {
-    return listFolder(folder, most);
-  } catch {
-    return [];
-  }
-};
+/** Throws if the folder could not be listed, though a program could list it. */
+const entriesOf = (folder: string, most: number): readonly Dirent[] =>
+  unlessMissing(folder, () => listFolder(folder, most)) ?? [];
 
 /** Must the file that a link leads to not be read? */
 export type LinkJudge = (target: string) => boolean;
@@ -58,13 +54,7 @@ const above = (folder: string): readonly string[] => {
   return up === folder ? [] : [up, ...above(up)];
 };
 
-const isThere = (path: string): boolean => {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return false;
-  }
-};
+const isThere = (path: string): boolean => unlessMissing(path, () => lstatSync(path)) !== undefined;
 
 /** Returns all of them, because ripgrep reads the ignore files of each. */
 const repositoriesAround = (folder: string): readonly string[] =>

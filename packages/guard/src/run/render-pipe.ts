@@ -35,6 +35,7 @@ import {
   type KnownFolders,
   lookThrough,
   reenter,
+  standingIn,
   walkAt,
 } from "./walk-starts.ts";
 
@@ -44,7 +45,10 @@ export type Rendered = { readonly script: string; readonly words: readonly strin
 
 /** The context in which a pipe's words are expanded. */
 export type RenderPlace = {
+  /** Canonical. */
   readonly cwd: string;
+  /** Its name, as `cd` led to it. */
+  readonly cwdName: string;
   readonly home: string;
   readonly exitCode: number;
   /** The names that the first command, an xargs, will get on its standard input. */
@@ -215,7 +219,10 @@ const expandGit = async (
   const named = await withoutRenames({ asked, words }, view);
   if ("problem" in named) return named;
   const limited = gitWithout({ asked, words: named }, view, searchState);
-  return "problem" in limited ? limited : { words: limited, variables: view.variables(asked.verb) };
+  if ("problem" in limited) return limited;
+  // If there is no such folder, git reports it by the name that it was given, and finds no repository.
+  const placed = isFolder(folder) ? standingIn(folder, limited) : limited;
+  return { words: placed, variables: view.variables(asked.verb) };
 };
 
 /** ripgrep reads the ignore files of every folder that it enters. */
@@ -238,14 +245,17 @@ export const namesProblem = (names: readonly string[]): string | undefined =>
 export const reachedProblem = async (
   words: readonly string[],
   program: string,
-  { cwd, judge, signal }: Pick<RenderPlace, "cwd" | "judge" | "signal">,
+  { cwd, cwdName, judge, signal }: Pick<RenderPlace, "cwd" | "cwdName" | "judge" | "signal">,
 ): Promise<string | undefined> => {
   if (LISTS_NAMES.includes(program)) return undefined;
   const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
-  const paths = [...new Set(words)]
-    .flatMap((word) => (word.startsWith("-") ? [word, ...valuesIn(word)] : [word])) // after `--` it is a name
-    .flatMap((word) => bases.map((base) => resolveName(base, word)));
-  return firstProblem(paths, (path) => specialFileProblem(resolve(path)) ?? linkProblem(path, judge), signal);
+  const names = [...new Set(words)].flatMap((word) => (word.startsWith("-") ? [word, ...valuesIn(word)] : [word])); // after `--` it is a name
+  const problemOf = (name: string): string | undefined =>
+    bases
+      .map((base) => resolveName(base, name))
+      .map((path) => specialFileProblem(resolve(path)) ?? linkProblem(path, resolve(cwdName, name), judge))
+      .find((problem) => problem !== undefined);
+  return firstProblem(names, problemOf, signal);
 };
 
 /** The value that an option may contain: after `=`, or directly after one or more letters. */
@@ -261,14 +271,15 @@ const folderProblem = (path: string, judge: PathJudge): string | undefined => {
   return isFolder(path) ? judge.folderProblem(realPath(path)) : undefined;
 };
 
-/** A link's target counts, not its name. A pipe or a socket would make its reader wait. */
-const linkProblem = (path: string, judge: PathJudge): string | undefined => {
+/** A link's target counts, and for rules its name too. A pipe or a socket would make its reader wait. `name`: the path
+ *  by the folder names that led to it. */
+const linkProblem = (path: string, name: string, judge: PathJudge): string | undefined => {
   const real = existingPath(path);
   const stats = real === undefined ? undefined : unlessMissing(real, () => statSync(real));
   // If there is no such file, the program reports that itself.
   if (real === undefined || stats === undefined) return undefined;
   if (stats.isFIFO() || stats.isSocket()) return `${path} is not a regular file`;
-  const problem = judge.problem(real) ?? judge.rules.problem(resolve(path));
+  const problem = judge.problem(real) ?? judge.rules.problem(resolve(path)) ?? judge.rules.problem(name);
   return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
 };
 

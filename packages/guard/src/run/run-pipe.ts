@@ -5,11 +5,11 @@
  *  (read-only-sandbox.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, openSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import type { PathJudge } from "../files/index.ts";
-import { isFolder, realPath, resolveName } from "../files/index.ts";
+import { existingPath, isFolder, realPath, resolveName } from "../files/index.ts";
 import { GitViews } from "../git/index.ts";
 import { cleanEnvironment, searchPath } from "../process/index.ts";
 import {
@@ -90,7 +90,10 @@ export class RunningPipes {
 }
 
 export type PipeRun = PipeContext & {
+  /** The folder that the programs start in. Canonical. */
   readonly cwd: string;
+  /** Its name, as `cd` led to it: rules may name it, and a later `cd ..` goes up from it. */
+  readonly cwdName: string;
   readonly exitCode: number;
   /** The names that the xargs at the start of the pipe will read. */
   readonly xargsNames?: readonly string[];
@@ -129,7 +132,7 @@ export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, in
 };
 
 /** Drops files that rules name, as a search does. */
-const withoutRuled = async (names: XargsNames, { cwd, judge, signal }: PipeRun): Promise<XargsNames> => {
+const withoutRuled = async (names: XargsNames, { cwd, cwdName, judge, signal }: PipeRun): Promise<XargsNames> => {
   const [program, ...words] = names.inner;
   const { rules } = judge;
   if (rules.isEmpty || LISTS_NAMES.includes(program?.text ?? "echo")) return names;
@@ -139,8 +142,8 @@ const withoutRuled = async (names: XargsNames, { cwd, judge, signal }: PipeRun):
       : words.filter(({ text, searchText: sought }) => !sought && text.includes(names.place ?? ""));
   const isRuled = (name: string): boolean =>
     (places?.map(({ text }) => text.replaceAll(names.place ?? "", () => name)) ?? [name]).some((file) => {
-      const path = resolveName(cwd, file);
-      return rules.problem(realPath(path)) !== undefined || rules.problem(resolve(path)) !== undefined;
+      const paths = [realPath(resolveName(cwd, file)), resolve(cwdName, file)];
+      return paths.some((path) => rules.problem(path) !== undefined);
     });
   return { ...names, names: await filterInTurns(names.names, (name) => name === "" || !isRuled(name), signal) };
 };
@@ -245,7 +248,7 @@ const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolea
     if (at === 0 || !FILTERS.includes(program) || walkOf(program, args)) return false;
     return args.every(
       ({ text, searchText: sought, pattern, home }) =>
-        sought || (!pattern && !home && !existsSync(resolveName(cwd, text))),
+        sought || (!pattern && !home && existingPath(resolveName(cwd, text)) === undefined),
     );
   });
 
@@ -281,7 +284,7 @@ const start = (
     const scratch = sandbox ? { TMPDIR: sandbox.scratch } : {};
     return spawn(program, args, {
       cwd: run.cwd,
-      env: { ...cleanEnvironment(run.timeZone, attributes), PATH: searchPath(words), PWD: run.cwd, ...scratch },
+      env: { ...cleanEnvironment(run.timeZone, attributes), PATH: searchPath(words), PWD: run.cwdName, ...scratch },
       stdio: [piped ? "pipe" : "ignore", "pipe", "pipe", ...others],
       detached: true,
     });

@@ -12,7 +12,7 @@ import type { CommandPlan, PlanStep } from "../rules/index.ts";
 import { findBlockingFile } from "./blocking-files.ts";
 import type { ReadOnlySandbox } from "./read-only-sandbox.ts";
 import { atHome } from "./render-pipe.ts";
-import { type PipeContext, type PipeEnd, PlanOutput, RunningPipes, runPipe } from "./run-pipe.ts";
+import { type PipeContext, type PipeEnd, type PipeRun, PlanOutput, RunningPipes, runPipe } from "./run-pipe.ts";
 
 export type PlanLimits = {
   readonly timeoutMs?: number; // default: 60,000
@@ -89,25 +89,35 @@ export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResu
   const signal = run.signal ? AbortSignal.any([limit, run.signal]) : limit;
   const output = new PlanOutput(run.maxOutputBytes ?? 1_000_000);
   const { timeZone, readOnlySandbox, maxKibibytes } = run;
-  const last = await runSteps(
-    plan.steps,
-    { cwd: run.cwd, exitCode: 0 },
-    {
-      ...{ home, signal, output, running: run.isBackground ? IN_BACKGROUND : RUNNING, covered: new Map() },
+  const place = orRefused(
+    () => ({
+      cwd: realPath(run.cwd),
       judge: pathJudge({ cwd: run.cwd, home, ...(plan.rules === undefined ? {} : { rules: plan.rules }) }),
-      ...(timeZone === undefined ? {} : { timeZone }),
-      ...(maxKibibytes === undefined ? {} : { maxKibibytes }),
-      ...(readOnlySandbox === undefined ? {} : { readOnlySandbox }),
-      ...(plan.hiddenFiles === undefined ? {} : { withheld: plan.hiddenFiles }),
-    },
+    }),
+    output,
   );
+  const last =
+    "exitCode" in place
+      ? place
+      : await runSteps(
+          plan.steps,
+          { cwd: place.cwd, cwdName: run.cwd, exitCode: 0 },
+          {
+            ...{ home, signal, output, covered: new Map(), judge: place.judge },
+            running: run.isBackground ? IN_BACKGROUND : RUNNING,
+            ...(timeZone === undefined ? {} : { timeZone }),
+            ...(maxKibibytes === undefined ? {} : { maxKibibytes }),
+            ...(readOnlySandbox === undefined ? {} : { readOnlySandbox }),
+            ...(plan.hiddenFiles === undefined ? {} : { withheld: plan.hiddenFiles }),
+          },
+        );
   const ended = run.signal?.aborted ? "aborted" : limit.aborted ? "timed-out" : "finished";
   const refused = last.refused === undefined ? {} : { refused: last.refused };
   return { ...output.texts(), exitCode: ended === "finished" ? last.exitCode : 124, ended, ...refused };
 };
 
 /** What one step passes on to the next. */
-type StepState = { readonly cwd: string; readonly exitCode: number; readonly refused?: string };
+type StepState = Pick<PipeRun, "cwd" | "cwdName" | "exitCode"> & { readonly refused?: string };
 
 const runSteps = async (steps: readonly PlanStep[], initial: StepState, context: PipeContext): Promise<StepState> => {
   let state = initial;
@@ -115,44 +125,46 @@ const runSteps = async (steps: readonly PlanStep[], initial: StepState, context:
     if (context.signal.aborted) break;
     if (after === "success" && state.exitCode !== 0) continue;
     if (after === "failure" && state.exitCode === 0) continue;
-    if (run.kind === "cd") state = { ...state, ...orRefused(() => changeFolder(run, state, context), context) };
+    if (run.kind === "cd") state = { ...state, ...orRefused(() => changeFolder(run, state, context), context.output) };
     else if (run.kind === "group") {
       const inside = await runSteps(run.steps, state, context);
-      state = run.scoped ? { ...inside, cwd: state.cwd } : inside;
+      state = run.scoped ? { ...inside, cwd: state.cwd, cwdName: state.cwdName } : inside;
     } else {
       const pipe = runPipe(run.commands, { ...context, ...state });
-      const { exitCode, refused = state.refused } = await pipe.catch((error) => refuseUnchecked(error, context));
+      const { exitCode, refused = state.refused } = await pipe.catch((error) => refuseUnchecked(error, context.output));
       const code = negated ? Number(exitCode === 0) : exitCode;
-      state = { cwd: state.cwd, exitCode: code, ...(refused === undefined ? {} : { refused }) };
+      const { cwd, cwdName } = state;
+      state = { cwd, cwdName, exitCode: code, ...(refused === undefined ? {} : { refused }) };
     }
   }
   return state;
 };
 
 /** What could not be checked is not run. */
-const refuseUnchecked = (error: unknown, { output }: PipeContext): PipeEnd => {
+const refuseUnchecked = (error: unknown, output: PlanOutput): PipeEnd => {
   if (!(error instanceof UncheckedPathError)) throw error;
   output.error(`${error.message}\n`);
   return { exitCode: 127, refused: error.message };
 };
 
-const orRefused = <T>(run: () => T, context: PipeContext): T | PipeEnd => {
+const orRefused = <T>(run: () => T, output: PlanOutput): T | PipeEnd => {
   try {
     return run();
   } catch (error) {
-    return refuseUnchecked(error, context);
+    return refuseUnchecked(error, output);
   }
 };
 
 type ChangeOfFolder = Extract<PlanStep["run"], { readonly kind: "cd" }>;
 
+/** Programs start in the canonical folder, so the names that they open are the ones that were checked, link by link. */
 const changeFolder = (
   { folder, quiet }: ChangeOfFolder,
-  { cwd }: StepState,
+  { cwd, cwdName }: StepState,
   { home, output }: PipeContext,
 ): StepState => {
-  const wanted = resolve(cwd, atHome(folder, home));
-  if (isFolder(wanted)) return { cwd: wanted, exitCode: 0 };
+  const wanted = resolve(cwdName, atHome(folder, home));
+  if (isFolder(wanted)) return { cwd: realPath(wanted), cwdName: wanted, exitCode: 0 };
   if (!quiet) output.error(`cd: ${folder.text}: no such folder\n`);
-  return { cwd, exitCode: 1 };
+  return { cwd, cwdName, exitCode: 1 };
 };

@@ -141,6 +141,20 @@ export const gitFolder = (words: readonly string[], cwd: string): string => {
   return folder;
 };
 
+/** The same words with one `-C`, to the canonical folder that was checked: git cannot get anywhere else. */
+export const standingIn = (folder: string, words: readonly string[]): readonly string[] => {
+  const kept: string[] = [];
+  let at = 0;
+  let isMoved = false;
+  while (words[at]?.startsWith("-")) {
+    const size = /^-[Cc]$/.test(words[at] ?? "") ? 2 : 1;
+    if (words[at] === "-C") isMoved = true;
+    else kept.push(...words.slice(at, at + size));
+    at += size;
+  }
+  return isMoved ? ["-C", folder, ...kept, ...words.slice(at)] : words;
+};
+
 /** They print the contents of files, unless attributes forbid it. */
 const SHOWING: readonly string[] = [
   ...[

@@ -298,7 +298,7 @@ test("the processes of a pipe share memory by their number, and no file that one
     const [step] = planOf(text).steps;
     assert.ok(step?.run.kind === "pipe");
     const judge = pathJudge({ cwd: place.work, home: place.home });
-    const around = { cwd: place.work, home: place.home, exitCode: 0, judge, views, otherPipes };
+    const around = { cwd: place.work, cwdName: place.work, home: place.home, exitCode: 0, judge, views, otherPipes };
     const rendered = await renderPipe(step.run.commands, around);
     assert.ok("script" in rendered, JSON.stringify(rendered));
     return rendered.script;
