@@ -67,6 +67,7 @@ export class FileHistory {
   #repository: Repository;
   /** The last snapshot of this process. */
   #tip: Tip | undefined;
+  #isJustOpened = true;
   /** One at a time: they share an index. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -139,7 +140,9 @@ export class FileHistory {
 
   async #take(also: readonly TreePath[] = []): Promise<Tip> {
     // Read again: a command may have changed the repository's settings, and with them what must be switched off.
-    this.#repository = await openRepository(this.#options.cwd, { ...this.#options, before: this.#repository });
+    if (!this.#isJustOpened)
+      this.#repository = await openRepository(this.#options.cwd, { ...this.#options, before: this.#repository });
+    this.#isJustOpened = false;
     const repository = this.#repository;
     const git = repository.git.indexed(this.#index);
     if (!this.#tip) {

@@ -7,6 +7,7 @@
 
 import { InputError } from "@prefork/wire";
 import type { Agent } from "../agent/index.ts";
+import { escapeTags } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import { goBack, type JournalWriter, openJournal, type Replayed, type SessionStore } from "../journal/index.ts";
 import { readTree, type SessionTree } from "../observe/index.ts";
@@ -49,8 +50,9 @@ export const rewindSession = async (parts: RewindParts, options: RewindOptions):
   if (preview) return { ...prompt, ...changed };
   const also = restored?.also ?? (await files.present());
   const node = await branch(parts, stays ? undefined : point.after, also);
-  const count = restored ? restored.files.restored.length + restored.files.removed.length : 0;
-  live?.emit({ type: "rewound", node, to, place, restored: restore, files: count });
+  const paths = restored ? [...restored.files.restored, ...restored.files.removed].map(({ path }) => path) : [];
+  if (stays && paths.length > 0) tellRestored(parts, node, paths);
+  live?.emit({ type: "rewound", node, to, place, restored: restore, files: paths.length });
   return { node, ...prompt, ...changed };
 };
 
@@ -71,6 +73,18 @@ const branch = async (
   }
   await journal.flush();
   return `n${seq}`;
+};
+
+const MAX_NAMED = 20;
+
+/** The conversation goes on, and does not know that its files are other ones now. */
+const tellRestored = ({ journal, live }: RewindParts, node: string, paths: readonly string[]): void => {
+  const more = paths.length > MAX_NAMED ? ` and ${paths.length - MAX_NAMED} more` : "";
+  const names = paths.slice(0, MAX_NAMED).map(escapeTags).join(", ");
+  const text = `The user restored files to an earlier state; read them again before you rely on them: ${names}${more}`;
+  const id = `restored-${node}`;
+  if (live) live.inbox.add({ id, task: "user", text });
+  else journal.append({ kind: "notice", id, text, source: "user" });
 };
 
 const inheriting = (inherited: Replayed | undefined): { readonly inherited?: Replayed } =>

@@ -16,8 +16,6 @@ import { type Ground, gate, openGround, reopened, unasked } from "./fault-ground
 /** Enough to be cached. */
 const LONG = { appendSystemPrompt: "Be brief. ".repeat(1_500) };
 
-const say3 = ["one", "two", "three"];
-
 const talk = async (session: Session, ...prompts: readonly string[]): Promise<void> => {
   for (const words of prompts) assert.equal((await session.prompt(words).result()).end, "done");
 };
@@ -70,7 +68,7 @@ test("the request after a rewind begins with the bytes that were sent up to ther
   await using ground = await openGround();
   const { simulator } = ground;
   await using session = await ground.open(LONG);
-  await talk(session, ...say3);
+  await talk(session, "one", "two", "three");
   const back = await session.rewind({ to: nodeOf(session, "two") });
   assert.deepEqual(back, { node: session.tree().at(-1)?.id, prompt: "two" });
   await talk(session, "other");
@@ -96,7 +94,7 @@ test("a session that went back resumes on its newest branch, and can go back the
   await using ground = await openGround();
   const { simulator } = ground;
   await using session = await ground.open(LONG);
-  await talk(session, ...say3);
+  await talk(session, "one", "two", "three");
   await session.rewind({ to: nodeOf(session, "two") });
   await session.close();
   await using again = await reopened(ground, session.id);
@@ -252,12 +250,10 @@ test("a rewind that was cut off at any byte leaves the old conversation, and a w
   const before = readFileSync(path).length;
   await session.rewind({ to: nodeOf(session, "two") });
   const whole = readFileSync(path);
-  const textsAt = (length: number): readonly number[] => {
-    const { messages } = replay(readEntries(whole.subarray(0, length), "cut").entries);
-    return [messages.length];
-  };
-  for (let cut = before; cut < whole.length - 1; cut += 5) assert.deepEqual(textsAt(cut), [4]);
-  assert.deepEqual(textsAt(whole.length), [2]);
+  const messagesAt = (length: number): number =>
+    replay(readEntries(whole.subarray(0, length), "cut").entries).messages.length;
+  for (let cut = before; cut < whole.length - 1; cut += 5) assert.equal(messagesAt(cut), 4);
+  assert.equal(messagesAt(whole.length), 2);
   const versions = whole
     .toString()
     .trimEnd()
@@ -273,7 +269,7 @@ test("a rewind that was cut off at any byte leaves the old conversation, and a w
 test("the ledger compares a request after a rewind with the request that it continues", async () => {
   await using ground = await openGround();
   await using session = await ground.open(LONG);
-  await talk(session, ...say3);
+  await talk(session, "one", "two", "three");
   await session.rewind({ to: nodeOf(session, "two") });
   await talk(session, "other");
   await session.close();
@@ -421,6 +417,10 @@ test("files and conversation go back together, apart, and forward again; the use
   assert.deepEqual(Object.keys(filesIn(ground.work)), ["kept"]);
   await talk(session, "still the same conversation");
   assert.ok(wordsSent(ground.simulator).includes("talk"));
+  assert.deepEqual(
+    wordsSent(ground.simulator).filter((words) => words.startsWith("The user restored")),
+    ["The user restored files to an earlier state; read them again before you rely on them: kept, a, link, mine"],
+  );
   assert.equal(git("stash list"), "");
 });
 
