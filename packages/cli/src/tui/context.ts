@@ -1,6 +1,7 @@
 /** What effects and commands may use: the state, the screen, the session, and the command line itself.
  *  Elsewhere: who provides it (open-terminal.ts). */
 
+import type { TerminalSettings } from "@prefork/guard";
 import type { Io } from "../io.ts";
 import type { Screen } from "./screen.ts";
 import type { Action, State } from "./state/index.ts";
@@ -14,6 +15,7 @@ export type SwitchTarget = { readonly id?: string; readonly model?: string };
 
 export type TerminalContext = {
   readonly io: Io;
+  readonly settings: Promise<TerminalSettings>;
   readonly state: () => State;
   readonly dispatch: (action: Action) => void;
   readonly screen: Pick<Screen, "draw" | "redraw"> & {

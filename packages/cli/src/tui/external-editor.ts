@@ -9,15 +9,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TerminalContext } from "./context.ts";
 
-const editorOf = (env: TerminalContext["io"]["env"]): readonly string[] =>
-  (env.VISUAL || env.EDITOR || "vi").split(/\s+/).filter(Boolean);
+type EditorContext = Pick<TerminalContext, "io" | "lend" | "settings">;
 
-export const runEditor = async ({ io, screen, lend }: TerminalContext): Promise<void> => {
+const editorOf = async ({ io, settings }: EditorContext): Promise<readonly string[]> =>
+  (await settings).editor ?? (io.env.VISUAL || io.env.EDITOR || "vi").split(/\s+/).filter(Boolean);
+
+export const runEditor = async (context: TerminalContext): Promise<void> => {
+  const { screen, lend } = context;
   const folder = await mkdtemp(join(tmpdir(), "prefork-edit-"));
   const file = join(folder, "prompt.md");
   try {
     await writeFile(file, screen.input.getExpandedText(), { mode: 0o600 });
-    const [program = "vi", ...args] = editorOf(io.env);
+    const [program = "vi", ...args] = await editorOf(context);
     const code = await lend(() => runProgram(program, [...args, file]));
     if (code !== 0) throw new Error(`${program} ended with code ${code}; the prompt is unchanged.`);
     screen.input.setText((await readFile(file, "utf8")).replace(/\n$/, ""));
@@ -27,9 +30,9 @@ export const runEditor = async ({ io, screen, lend }: TerminalContext): Promise<
 };
 
 /** Opens a file in the editor and waits until it is closed. */
-export const editFile = async (path: string, { io, lend }: Pick<TerminalContext, "io" | "lend">): Promise<void> => {
-  const [program = "vi", ...args] = editorOf(io.env);
-  const code = await lend(() => runProgram(program, [...args, path]));
+export const editFile = async (path: string, context: EditorContext): Promise<void> => {
+  const [program = "vi", ...args] = await editorOf(context);
+  const code = await context.lend(() => runProgram(program, [...args, path]));
   if (code !== 0) throw new Error(`${program} ended with code ${code}.`);
 };
 
@@ -37,7 +40,7 @@ const runProgram = (program: string, args: readonly string[]): Promise<number> =
   new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: "inherit" });
     child.on("error", (error) =>
-      reject(new Error(`${program} does not start: ${error.message}. Set VISUAL or EDITOR.`)),
+      reject(new Error(`${program} does not start: ${error.message}. Set terminal.editor, VISUAL or EDITOR.`)),
     );
     child.on("close", (code) => resolve(code ?? 1));
   });

@@ -6,6 +6,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import type { TerminalSettings } from "@prefork/guard";
 import type { Io } from "../io.ts";
 import { Completions } from "./completion.ts";
 import type { CapturedRun, SwitchTarget, TerminalContext } from "./context.ts";
@@ -15,7 +16,7 @@ import { PromptHistory } from "./prompt-history.ts";
 import { Screen } from "./screen.ts";
 import { type Action, initialState, reduce, type State, safeLine, safeText } from "./state/index.ts";
 import type { TerminalSession } from "./terminal-session.ts";
-import { type ThemeName, themeOf } from "./views/index.ts";
+import { chooseTheme } from "./views/index.ts";
 
 export type TerminalRequest = {
   readonly flags: OpenRequest["flags"];
@@ -46,6 +47,7 @@ class TerminalProgram {
   #opened: TerminalSession | undefined;
   #isEnding = false;
   #working: AbortController | undefined;
+  readonly #settings = Promise.withResolvers<TerminalSettings>();
 
   constructor(request: TerminalRequest, io: Io) {
     this.#request = request;
@@ -55,7 +57,7 @@ class TerminalProgram {
     this.#session = this.#expectSession();
     this.#history = new PromptHistory(io.env.HOME || homedir(), process.cwd());
     this.#screen = new Screen({
-      theme: themeOf(io.colour ? "dark" : "none"),
+      theme: chooseTheme("system", { hasColour: io.colour, env: io.env }),
       completions: new Completions({ io, state: () => this.#state }),
       state: (width, height) => this.#sized(width, height),
       onKey: (key, input) => this.dispatch({ type: "key", key, input, at: Date.now() }) ?? false,
@@ -76,6 +78,7 @@ class TerminalProgram {
     if (this.#request.prompt !== undefined)
       this.dispatch({ type: "submitted", text: this.#request.prompt, at: Date.now() });
     this.#opening = this.#open();
+    void this.#applySettings();
     void this.#history.load().then((prompts) => {
       for (const prompt of prompts) this.#screen.input.addToHistory(prompt);
     });
@@ -90,6 +93,16 @@ class TerminalProgram {
       process.off("unhandledRejection", crashed);
       this.#io.signal.removeEventListener("abort", leave);
     }
+  }
+
+  /** After the first frame. The terminal is asked for its background while the settings are read. */
+  async #applySettings(): Promise<void> {
+    const { colour: hasColour, env } = this.#io;
+    const answer = hasColour ? this.#screen.background() : undefined;
+    const { readTerminalSettings } = await import("./terminal-settings.ts");
+    const settings = await readTerminalSettings(this.#io);
+    this.#settings.resolve(settings);
+    this.#screen.setTheme(chooseTheme(settings.theme, { hasColour, env, background: await answer }));
   }
 
   /** Returns whether a key was used. */
@@ -202,6 +215,7 @@ class TerminalProgram {
   get #context(): TerminalContext {
     return {
       io: this.#io,
+      settings: this.#settings.promise,
       state: () => this.#state,
       dispatch: (action) => this.dispatch(action),
       screen: this.#screen,
@@ -218,7 +232,7 @@ class TerminalProgram {
       writeSequence: (sequence) => void process.stdout.write(sequence),
       suspend: () => this.#suspend(),
       notify: () => undefined,
-      setTheme: (name: ThemeName) => this.#screen.setTheme(themeOf(name)),
+      setTheme: (name) => this.#screen.setTheme(chooseTheme(name, { hasColour: this.#io.colour, env: this.#io.env })),
       explain: {
         family: async (family) => (await import("./explain-figures.ts")).familyFigures(family, this.#state, this.#io),
         lastMiss: async (agent) => (await import("./explain-figures.ts")).lastMiss(agent, this.#state, this.#io),

@@ -7,20 +7,24 @@
 import {
   type AutocompleteProvider,
   type Component,
+  detectCapabilities,
   isKeyRelease,
   ProcessTerminal,
   parseKey,
+  type RgbColor,
+  setCapabilities,
   type Terminal,
   TuiMainScreen,
   type TuiStopOptions,
 } from "@earendil-works/pi-tui";
 import { InputLine } from "./input.ts";
+import { lazyCodeTools } from "./lazy-code-tools.ts";
 import type { Block, InputFacts, State } from "./state/index.ts";
-import type { Theme } from "./views/index.ts";
-import { cut, inputLabel, renderAbove, renderBelow, renderBlock, renderPage } from "./views/index.ts";
+import type { Theme, ThemeName, ThemeOptions } from "./views/index.ts";
+import { cut, inputLabel, renderAbove, renderBelow, renderBlock, renderPage, themeOf } from "./views/index.ts";
 
 export type ScreenOptions = {
-  readonly theme: Theme;
+  readonly theme: ThemeName;
   readonly terminal?: Terminal; // default: the process's own
   readonly completions?: AutocompleteProvider;
   /** The state for this size of the terminal. */
@@ -75,12 +79,15 @@ class ScrollingScreen extends TuiMainScreen {
 }
 
 const PASTE_START = "\u001b[200~";
+/** Slower terminals keep the theme that fits an unknown background. */
+const BACKGROUND_TIMEOUT_MS = 100;
 
 export class Screen {
   readonly input: InputLine;
   readonly #tui: ScrollingScreen;
   readonly #options: ScreenOptions;
   #theme: Theme;
+  #themeOptions: ThemeOptions;
   /** Printed lines that are still on the screen. */
   #printed: string[] = [];
   /** How many finished blocks were printed, dropped ones included. */
@@ -90,10 +97,15 @@ export class Screen {
 
   constructor(options: ScreenOptions) {
     this.#options = options;
-    this.#theme = options.theme;
+    // Detected without asking tmux, which would delay the first frame: it drops links that it cannot pass on.
+    const { hyperlinks, ...capabilities } = detectCapabilities(() => true);
+    // Links are ours to make: pi-tui links any scheme, and hides where a link leads.
+    setCapabilities({ ...capabilities, hyperlinks: false });
+    this.#themeOptions = { links: hyperlinks, code: lazyCodeTools((code) => this.#setThemeOptions({ code })) };
+    this.#theme = themeOf(options.theme, this.#themeOptions);
     const terminal = options.terminal ?? new OwnTerminal();
     this.#tui = new ScrollingScreen(terminal);
-    this.input = new InputLine(this.#tui, options);
+    this.input = new InputLine(this.#tui, { ...options, theme: this.#theme });
     const root: Component = { render: (width) => this.#render(width, terminal.rows), invalidate: () => undefined };
     this.#tui.addChild(root);
     this.#tui.setFocus(this.input);
@@ -130,10 +142,20 @@ export class Screen {
     this.#tui.requestRender(true);
   }
 
-  setTheme(theme: Theme): void {
-    this.#theme = theme;
-    this.input.setTheme(theme);
-    this.redraw();
+  setTheme(name: ThemeName): void {
+    this.#theme = themeOf(name, this.#themeOptions);
+    this.input.setTheme(this.#theme);
+    this.#repaint();
+  }
+
+  /** The terminal's background, if it answers in time. */
+  background(): Promise<RgbColor | undefined> {
+    return this.#tui.queryTerminalBackgroundColor({ timeoutMs: BACKGROUND_TIMEOUT_MS });
+  }
+
+  #setThemeOptions(options: ThemeOptions): void {
+    this.#themeOptions = { ...this.#themeOptions, ...options };
+    this.setTheme(this.#theme.name);
   }
 
   #listen(data: string): { consume: true } | undefined {
@@ -166,6 +188,15 @@ export class Screen {
     for (const block of done.slice(Math.max(0, this.#printedBlocks - dropped)))
       this.#printed.push(...this.#linesOf(block, state));
     this.#printedBlocks = dropped + done.length;
+  }
+
+  /** New colours for the lines that are still on the screen. Colours change no line's length, so nothing moves. */
+  #repaint(): void {
+    const { columns, rows } = this.#tui.terminal;
+    const count = this.#printed.length;
+    const state = this.#options.state(columns, rows);
+    if (this.#size === `${columns}x${rows}`) this.#reprint({ ...state, rows: count });
+    this.#tui.requestRender();
   }
 
   /** After a change of size or theme: one screen of the last blocks, in their new form. */

@@ -9,7 +9,6 @@ import { Editor, type Terminal, Text, TuiMainScreen } from "@earendil-works/pi-t
 import type { EventBody, RuntimeEvent } from "@prefork/runtime";
 import { Screen } from "../../src/tui/screen.ts";
 import { type Action, initialState, reduce, type State, stripRows } from "../../src/tui/state/index.ts";
-import { themeOf } from "../../src/tui/views/index.ts";
 
 const [COLUMNS, ROWS] = [120, 40];
 const FORKS = 50;
@@ -61,7 +60,7 @@ class Ours implements Shown {
 
   constructor() {
     this.#screen = new Screen({
-      theme: themeOf("dark"),
+      theme: "dark",
       terminal: this.terminal,
       state: () => this.state,
       onKey: (key, input) => this.#do({ type: "key", key, input, at: Date.now() }) ?? false,

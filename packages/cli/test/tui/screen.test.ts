@@ -4,70 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
-import type { Terminal } from "@earendil-works/pi-tui";
-import headless from "@xterm/headless";
 import fc from "fast-check";
 import { Screen } from "../../src/tui/screen.ts";
 import { type Action, initialState, reduce, type State } from "../../src/tui/state/index.ts";
 import { renderAbove, renderBelow, renderPage, themeOf } from "../../src/tui/views/index.ts";
+import { EmulatedTerminal } from "./emulated.ts";
 import { anyAction, type Timed } from "./random-actions.ts";
-
-class EmulatedTerminal implements Terminal {
-  readonly emulator: headless.Terminal;
-  readonly kittyProtocolActive = false;
-  input: (data: string) => void = () => undefined;
-  #onResize: () => void = () => undefined;
-  written = "";
-  #settling: Promise<void> = Promise.resolve();
-
-  constructor(cols: number, rows: number) {
-    this.emulator = new headless.Terminal({ cols, rows, allowProposedApi: true, scrollback: 10_000 });
-  }
-  get columns(): number {
-    return this.emulator.cols;
-  }
-  get rows(): number {
-    return this.emulator.rows;
-  }
-  start(onInput: (data: string) => void, onResize: () => void): void {
-    this.input = onInput;
-    this.#onResize = onResize;
-  }
-  write(data: string): void {
-    const kept = data.replaceAll("\u001b[3J", "");
-    this.written += kept;
-    this.#settling = new Promise((resolve) => this.emulator.write(kept, resolve));
-  }
-  resize(cols: number, rows: number): void {
-    this.emulator.resize(cols, rows);
-    this.#onResize();
-  }
-  /** Resolves when everything that was written is on the screen. */
-  settled(): Promise<void> {
-    return this.#settling;
-  }
-  lines(): readonly string[] {
-    const { active } = this.emulator.buffer;
-    return Array.from(
-      { length: this.rows },
-      (_, index) =>
-        active
-          .getLine(active.baseY + index)
-          ?.translateToString(true)
-          .trimEnd() ?? "",
-    );
-  }
-  stop(): void {}
-  async drainInput(): Promise<void> {}
-  moveBy(): void {}
-  hideCursor(): void {}
-  showCursor(): void {}
-  clearLine(): void {}
-  clearFromCursor(): void {}
-  clearScreen(): void {}
-  setTitle(): void {}
-  setProgress(): void {}
-}
 
 const theme = themeOf("none");
 
@@ -78,7 +20,7 @@ class Played {
 
   constructor() {
     this.screen = new Screen({
-      theme,
+      theme: "none",
       terminal: this.terminal,
       state: (columns, rows) => {
         if (this.state.columns !== columns || this.state.rows !== rows) this.act({ type: "resized", columns, rows });

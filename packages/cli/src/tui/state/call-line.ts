@@ -13,6 +13,19 @@ const text = (value: Json | undefined, most = 120): string => (typeof value === 
 const lines = (value: Json | undefined): number =>
   typeof value === "string" && value !== "" ? value.replace(/\n$/, "").split("\n").length : 0;
 
+/** How many lines were added and removed, without the ones that both texts have at their start and end. */
+const changedLines = (before: Json | undefined, after: Json | undefined): readonly [added: number, removed: number] => {
+  const split = (value: Json | undefined): readonly string[] =>
+    typeof value === "string" && value !== "" ? value.replace(/\n$/, "").split("\n") : [];
+  const [old, now] = [split(before), split(after)];
+  const most = Math.min(old.length, now.length);
+  let same = 0;
+  while (same < most && old[same] === now[same]) same++;
+  let tail = 0;
+  while (tail < most - same && old.at(-1 - tail) === now.at(-1 - tail)) tail++;
+  return [now.length - same - tail, old.length - same - tail];
+};
+
 /** `Edit src/a.ts +3 −1`, `Bash npm test`. */
 export const describeCall = ({ tool, args }: Called): string => {
   const subject = subjectOf({ tool, args });
@@ -40,7 +53,7 @@ const subjectOf = ({ tool, args }: Called): string => {
         const { old_string: before, new_string: after } = (
           typeof edit === "object" && edit !== null ? edit : {}
         ) as JsonObject;
-        return [lines(after), lines(before)] as const;
+        return changedLines(before, after);
       });
       const added = counts.reduce((sum, [count]) => sum + count, 0);
       const removed = counts.reduce((sum, [, count]) => sum + count, 0);

@@ -8,7 +8,7 @@ import type { Block, CallBlock, FamilyBlock } from "../state/index.ts";
 import { describeCall, safeText } from "../state/index.ts";
 import { diffOfCall } from "./diff-lines.ts";
 import { cut, duration, hanging, lastLines, percent, wrap } from "./lines.ts";
-import { renderMarkdown } from "./markdown.ts";
+import { renderGrowingMarkdown, renderMarkdown } from "./markdown.ts";
 import type { Theme } from "./theme.ts";
 
 export type BlockLook = {
@@ -34,7 +34,7 @@ const linesOf = (block: Block, look: BlockLook): readonly string[] => {
       return ["", ...hanging(theme.prompt("❯ "), block.text.trimEnd(), width)];
     case "answer": {
       const text = block.text.trim();
-      return text === "" ? [] : ["", ...renderMarkdown(text, width, theme)];
+      return text === "" ? [] : ["", ...(block.isDone ? renderMarkdown : renderGrowingMarkdown)(text, width, theme)];
     }
     case "thinking":
       return renderThinking(block.text, block.isDone, look);

@@ -3,15 +3,19 @@
  *  wider than asked. */
 
 import { Markdown, type MarkdownTheme } from "@earendil-works/pi-tui";
+import { codeLines, growingCodeLines } from "./code-lines.ts";
 import type { Theme } from "./theme.ts";
 
-const markdownTheme = (theme: Theme): MarkdownTheme => ({
+const markdownTheme = (theme: Theme, isGrowing: boolean): MarkdownTheme => ({
   heading: theme.heading,
   link: theme.link,
   linkUrl: theme.faint,
-  code: theme.code,
+  code: theme.inlineCode,
   codeBlock: (text) => text,
   codeBlockBorder: theme.faint,
+  highlightCode: (code, language) => [
+    ...(isGrowing ? growingCodeLines : codeLines)(code, language?.split(/[\s,{]/)[0] || undefined, theme),
+  ],
   quote: theme.quote,
   quoteBorder: theme.faint,
   hr: theme.faint,
@@ -23,4 +27,11 @@ const markdownTheme = (theme: Theme): MarkdownTheme => ({
 });
 
 export const renderMarkdown = (text: string, width: number, theme: Theme): readonly string[] =>
-  new Markdown(text, 0, 0, markdownTheme(theme), undefined, { renderLatex: false }).render(Math.max(1, width));
+  render(text, width, markdownTheme(theme, false));
+
+/** As `renderMarkdown`, for an answer that is still growing. */
+export const renderGrowingMarkdown = (text: string, width: number, theme: Theme): readonly string[] =>
+  render(text, width, markdownTheme(theme, true));
+
+const render = (text: string, width: number, theme: MarkdownTheme): readonly string[] =>
+  new Markdown(text, 0, 0, theme, undefined, { renderLatex: false }).render(Math.max(1, width));

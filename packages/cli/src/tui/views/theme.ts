@@ -1,6 +1,8 @@
-/** Colours and signs of the terminal, by theme.
+/** Colours of the terminal, by theme, and what the terminal can do besides colours.
  *  Invariant: colour never carries meaning alone: signs and words say the same; the theme "none" adds no sequence at all.
- *  Elsewhere: which theme is used (../open-terminal.ts). */
+ *  Elsewhere: which theme is used (choose-theme.ts). */
+
+import type { CodeTools, SyntaxRole } from "./code-tools.ts";
 
 export type ThemeName = "dark" | "light" | "system" | "colour-blind" | "none";
 
@@ -11,20 +13,34 @@ type Role =
   | "good"
   | "bad"
   | "warning"
-  | "code"
+  | "inlineCode"
   | "heading"
   | "link"
   | "quote"
   | "added"
   | "removed"
+  /** The part of a changed line that differs. */
+  | "addedWord"
+  | "removedWord"
   | "border"
-  | "prompt";
+  | "prompt"
+  | SyntaxRole;
 
 export type Paint = (text: string) => string;
 
-export type Theme = Readonly<Record<Role, Paint>> & {
-  readonly name: ThemeName;
-  readonly selected: Paint;
+export type Theme = Readonly<Record<Role, Paint>> &
+  ThemeOptions & {
+    readonly name: ThemeName;
+    readonly selected: Paint;
+    /** Changed lines are marked by their background, so that the code in them keeps its own colours. */
+    readonly hasDiffBackground: boolean;
+  };
+
+export type ThemeOptions = {
+  /** Highlighting and line diffs. They are loaded when the first code is shown. */
+  readonly code?: CodeTools;
+  /** The terminal opens links (OSC 8). */
+  readonly links?: boolean;
 };
 
 type Codes = readonly [open: string, close: string];
@@ -37,29 +53,45 @@ const FAINT: Codes = ["2", "22"];
 const ITALIC: Codes = ["3", "23"];
 const INVERSE: Codes = ["7", "27"];
 
+const background = (index: number): Codes => [`48;5;${index}`, "49"];
+
 const SYSTEM: Readonly<Record<Role, Codes>> = {
   ...{ accent: basic(36), bold: BOLD, faint: FAINT, good: basic(32), bad: basic(31), warning: basic(33) },
-  ...{ code: basic(36), heading: BOLD, link: ["4", "24"], quote: ITALIC, added: basic(32), removed: basic(31) },
-  ...{ border: FAINT, prompt: basic(34) },
+  ...{ inlineCode: basic(36), heading: BOLD, link: ["4", "24"], quote: ITALIC, added: basic(32), removed: basic(31) },
+  ...{ addedWord: ["7;32", "27;39"], removedWord: ["7;31", "27;39"], border: FAINT, prompt: basic(34) },
+  ...{
+    keyword: basic(35),
+    string: basic(32),
+    number: basic(33),
+    comment: FAINT,
+    identifier: basic(34),
+    type: basic(36),
+  },
 };
 
 const CODES: Readonly<Record<Exclude<ThemeName, "none">, Readonly<Record<Role, Codes>>>> = {
   system: SYSTEM,
   dark: {
     ...SYSTEM,
-    ...{ accent: rgb(80), good: rgb(114), bad: rgb(210), warning: rgb(221), code: rgb(152), faint: rgb(245) },
-    ...{ added: rgb(114), removed: rgb(210), border: rgb(240), prompt: rgb(117), heading: BOLD },
+    ...{ accent: rgb(80), good: rgb(114), bad: rgb(210), warning: rgb(221), inlineCode: rgb(152), faint: rgb(245) },
+    ...{ added: background(22), addedWord: background(28), removed: background(52), removedWord: background(88) },
+    ...{ border: rgb(240), prompt: rgb(117), heading: BOLD, keyword: rgb(176), string: rgb(150), number: rgb(216) },
+    ...{ comment: rgb(245), identifier: rgb(117), type: rgb(80) },
   },
   light: {
     ...SYSTEM,
-    ...{ accent: rgb(30), good: rgb(28), bad: rgb(160), warning: rgb(130), code: rgb(24), faint: rgb(242) },
-    ...{ added: rgb(28), removed: rgb(160), border: rgb(247), prompt: rgb(25), heading: BOLD },
+    ...{ accent: rgb(30), good: rgb(28), bad: rgb(160), warning: rgb(130), inlineCode: rgb(24), faint: rgb(242) },
+    ...{ added: background(194), addedWord: background(157), removed: background(224), removedWord: background(217) },
+    ...{ border: rgb(247), prompt: rgb(25), heading: BOLD, keyword: rgb(90), string: rgb(28), number: rgb(130) },
+    ...{ comment: rgb(242), identifier: rgb(25), type: rgb(30) },
   },
   // Blue and orange instead of green and red.
   "colour-blind": {
     ...SYSTEM,
-    ...{ accent: rgb(110), good: rgb(75), bad: rgb(208), warning: rgb(221), code: rgb(152), faint: rgb(245) },
-    ...{ added: rgb(75), removed: rgb(208), border: rgb(240), prompt: rgb(117), heading: BOLD },
+    ...{ accent: rgb(110), good: rgb(75), bad: rgb(208), warning: rgb(221), inlineCode: rgb(152), faint: rgb(245) },
+    ...{ added: background(17), addedWord: background(25), removed: background(58), removedWord: background(94) },
+    ...{ border: rgb(240), prompt: rgb(117), heading: BOLD, keyword: rgb(183), string: rgb(152), number: rgb(221) },
+    ...{ comment: rgb(245), identifier: rgb(117), type: rgb(110) },
   },
 };
 
@@ -70,9 +102,15 @@ const painter =
 
 const plain: Paint = (text) => text;
 
-export const themeOf = (name: ThemeName): Theme => {
+export const themeOf = (name: ThemeName, options: ThemeOptions = {}): Theme => {
   const roles = Object.keys(SYSTEM) as Role[];
   const paint = (role: Role): Paint => (name === "none" ? plain : painter(CODES[name][role]));
   const paints = Object.fromEntries(roles.map((role) => [role, paint(role)])) as Record<Role, Paint>;
-  return { ...paints, name, selected: name === "none" ? plain : painter(INVERSE) };
+  return {
+    ...paints,
+    ...options,
+    name,
+    selected: name === "none" ? plain : painter(INVERSE),
+    hasDiffBackground: name !== "none" && name !== "system",
+  };
 };

@@ -1,0 +1,162 @@
+/** How the terminal looks: themes, code, diffs. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { visibleWidth } from "@earendil-works/pi-tui";
+import fc from "fast-check";
+import { loadCodeTools } from "../../src/tui/load-code-tools.ts";
+import { Screen } from "../../src/tui/screen.ts";
+import { initialState, type State } from "../../src/tui/state/index.ts";
+import { diffOfCall } from "../../src/tui/views/diff-lines.ts";
+import { chooseTheme, renderBlock, type ThemeName, themeOf } from "../../src/tui/views/index.ts";
+import { EmulatedTerminal } from "./emulated.ts";
+import { anyText } from "./random-actions.ts";
+
+const code = loadCodeTools();
+const COLOURS = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*m`, "g");
+const withoutColours = (line: string): string => line.replace(COLOURS, "");
+
+test("the theme fits the setting, the terminal's colours and its background", () => {
+  const many = { TERM: "xterm-256color" };
+  const white = { r: 250, g: 250, b: 240 };
+  const table: readonly (readonly [ThemeName, Parameters<typeof chooseTheme>])[] = [
+    ["none", ["dark", { hasColour: false, env: many }]],
+    ["none", ["none", { hasColour: true, env: many }]],
+    ["light", ["auto", { hasColour: true, env: many, background: white }]],
+    ["dark", ["auto", { hasColour: true, env: many, background: { r: 30, g: 30, b: 46 } }]],
+    ["system", ["auto", { hasColour: true, env: many }]],
+    ["light", ["auto", { hasColour: true, env: { ...many, COLORFGBG: "0;15" } }]],
+    ["dark", ["auto", { hasColour: true, env: { ...many, COLORFGBG: "15;default;0" } }]],
+    ["light", ["light", { hasColour: true, env: many, background: { r: 0, g: 0, b: 0 } }]],
+    ["system", ["dark", { hasColour: true, env: { TERM: "xterm" } }]],
+    ["system", ["colour-blind", { hasColour: true, env: { TERM: "linux" } }]],
+    ["dark", ["dark", { hasColour: true, env: { TERM: "xterm", COLORTERM: "truecolor" } }]],
+    ["system", ["dark", { hasColour: true, env: { ...many, FORCE_COLOR: "1" } }]],
+    ["dark", ["dark", { hasColour: true, env: { TERM: "vt220", FORCE_COLOR: "3" } }]],
+  ];
+  for (const [wanted, args] of table) assert.equal(chooseTheme(...args), wanted, JSON.stringify(args));
+});
+
+test("an edit shows the lines that differ, with context, and the words that differ within a line", () => {
+  const args = {
+    file_path: "a.ts",
+    old_string: "one\ntwo\nthree\nfour\nconst a = first(1);\nlast",
+    new_string: "one\ntwo\nthree\nfour\nconst a = second(1);\nlast\nnew",
+  };
+  const plain = ["  two", "  three", "  four", "- const a = first(1);", "+ const a = second(1);", "  last", "+ new"];
+  for (const name of ["dark", "light", "system", "colour-blind", "none"] as const)
+    assert.deepEqual(diffOfCall({ tool: "Edit", args }, themeOf(name, { code }))?.map(withoutColours), plain, name);
+  assert.ok(
+    diffOfCall({ tool: "Edit", args }, themeOf("dark", { code }))?.[3]?.includes("\u001b[48;5;88mfirst\u001b[49m"),
+  );
+  assert.deepEqual(diffOfCall({ tool: "Edit", args }, themeOf("none")), [
+    ...plain.slice(0, 4),
+    "- last",
+    "+ const a = second(1);",
+    "+ last",
+    "+ new",
+  ]);
+});
+
+test("whatever code says, its lines stay as they are, fit the screen and contain no sequence but our colours", () => {
+  const language = fc.constantFrom("ts", "python", "bash", "json", "html", "rust", "nonsense", "");
+  fc.assert(
+    fc.property(
+      fc.tuple(anyText, anyText),
+      language,
+      fc.constantFrom<ThemeName>("dark", "system"),
+      ([a, b], lang, name) => {
+        const theme = themeOf(name, { code });
+        const tokens = code.tokenize(a, lang);
+        if (tokens) assert.equal(tokens.map((line) => line.map(({ text }) => text).join("")).join("\n"), a);
+        const args = { file_path: "x.ts", old_string: a, new_string: b };
+        const coloured = diffOfCall({ tool: "Edit", args }, theme) ?? [];
+        const plain = diffOfCall({ tool: "Edit", args }, themeOf("none", { code }));
+        assert.deepEqual(coloured.map(withoutColours), plain);
+        const look = { width: 50, theme, cwd: "/w", isOpen: true, now: 0 };
+        const call = {
+          kind: "call",
+          callId: "c",
+          tool: "Edit",
+          args,
+          state: "ended",
+          output: "",
+          startedAt: 0,
+        } as const;
+        for (const line of renderBlock(call, look)) {
+          assert.ok(visibleWidth(line) <= 50);
+          assert.doesNotMatch(withoutColours(line), /\p{Cc}/u);
+        }
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
+test("code above 20 kB, and lines above 1,000 characters, are not highlighted", () => {
+  assert.equal(code.tokenize("let a = 1;\n".repeat(2_000), "ts"), undefined);
+  assert.equal(code.tokenize("x".repeat(1_001), "ts"), undefined);
+  assert.deepEqual(code.tokenize("let a", "ts"), [[{ text: "let", role: "keyword" }, { text: " a" }]]);
+});
+
+test("a language that was slow three times is shown plain", () => {
+  const clock = { ms: 0 };
+  const slow = loadCodeTools(() => {
+    clock.ms += 150;
+    return clock.ms;
+  });
+  const fast = ["a", "b", "c", "d"].map((text) => slow.tokenize(text, "ts") !== undefined);
+  clock.ms = 0;
+  const taking300 = loadCodeTools(() => {
+    clock.ms += 300;
+    return clock.ms;
+  });
+  const later = ["a", "b", "c", "d"].map((text) => taking300.tokenize(text, "ts") !== undefined);
+  assert.deepEqual(
+    [fast, later, taking300.tokenize("a", "python") !== undefined],
+    [[true, true, true, true], [true, true, true, false], true],
+  );
+});
+
+const answer = (text: string, isDone: boolean): State => {
+  const state = initialState({ cwd: "/w", columns: 80, rows: 24, now: 0 });
+  const block = { kind: "answer", text, isDone } as const;
+  return { ...state, isOpening: false, main: { ...state.main, ...(isDone ? { done: [block] } : { open: [block] }) } };
+};
+
+const openScreen = (state: State): { readonly terminal: EmulatedTerminal; readonly screen: Screen } => {
+  const terminal = new EmulatedTerminal();
+  const options = {
+    theme: "dark",
+    terminal,
+    state: () => state,
+    onKey: () => false,
+    onSubmit: () => undefined,
+  } as const;
+  const screen = new Screen(options);
+  screen.start();
+  return { terminal, screen };
+};
+
+test("a fence is coloured once the highlighter is loaded, and nothing on the screen moves", async () => {
+  const { terminal, screen } = openScreen(answer("Look:\n\n```ts\nconst a = 1;\n```", true));
+  assert.ok(!terminal.written.includes("38;5;176mconst"));
+  const coloured = Promise.withResolvers<void>();
+  terminal.onWrite = (data) => data.includes("38;5;176mconst") && coloured.resolve();
+  await terminal.settled();
+  const before = terminal.lines();
+  await coloured.promise;
+  await terminal.settled();
+  assert.deepEqual(terminal.lines(), before);
+  assert.ok(!terminal.written.includes("\u001b[2J"), "the screen was not cleared");
+  screen.stop();
+});
+
+test("the terminal's answer about its background arrives, and an unanswered question ends", async () => {
+  const { terminal, screen } = openScreen(answer("", true));
+  terminal.onWrite = (data) => data.includes("\u001b]11;?") && terminal.input("\u001b]11;rgb:ffff/ffff/dddd\u0007");
+  assert.deepEqual(await screen.background(), { r: 255, g: 255, b: 221 });
+  terminal.onWrite = () => undefined;
+  assert.equal(await screen.background(), undefined);
+  screen.stop();
+});
