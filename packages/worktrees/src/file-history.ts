@@ -149,6 +149,8 @@ export class FileHistory {
       await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
       await rm(this.#index, { force: true });
       await copyIndex(repository.index, this.#index);
+      // In a checkout that was copied or restored, every file looks changed until its content was compared.
+      await git.ask(["update-index", "-q", "--refresh", "--ignore-submodules"], { okCodes: [0, 1] });
     }
     const listed = await listIndex(git);
     await clearMarks(repository, git, listed);
