@@ -5,7 +5,7 @@
 
 import { readFile } from "node:fs/promises";
 import { knownModels, type ModelFacts, modelFacts, type PriceOverride, withPrices } from "@prefork/wire";
-import { z } from "zod";
+import * as z from "zod";
 import { UsageError } from "./io.ts";
 
 const dollars = z.number().nonnegative().max(1e6); // per million tokens

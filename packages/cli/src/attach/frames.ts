@@ -4,7 +4,7 @@
  *  Elsewhere: the server (serve.ts, attached-client.ts), the client (connect.ts), the socket's folder (sockets.ts). */
 
 import type { Answer, Question, RuntimeEvent, SessionControl } from "@prefork/runtime";
-import { z } from "zod";
+import * as z from "zod";
 
 /** Raised when a client of an older version would misunderstand the frames. */
 export const PROTOCOL_VERSION = 1;

@@ -3,7 +3,7 @@
  *  else is used, and everything that does not apply is reported.
  *  Elsewhere: our own files (settings.ts), which layer may do what (policy.ts), what was accepted (../trust). */
 
-import { z } from "zod";
+import * as z from "zod";
 import { acceptedRules, type LayerSettings } from "./policy.ts";
 import { parseRule, type Rule, type RuleList } from "./rules.ts";
 import { placedText, type SettingsReading, type SettingsSource } from "./settings.ts";

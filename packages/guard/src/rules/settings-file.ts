@@ -2,7 +2,7 @@
  *  Invariant: unknown fields are errors; the schema is generated from the shape and never written by hand.
  *  Elsewhere: what the fields mean and who may set them (settings.ts). */
 
-import { z } from "zod";
+import * as z from "zod";
 
 const examples = z.array(z.string().min(1)).exactOptional();
 

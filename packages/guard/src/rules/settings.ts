@@ -4,7 +4,7 @@
  *  Elsewhere: reading files (../settings), merging layers (policy.ts), what a rule means (rules.ts). */
 
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
-import { z } from "zod";
+import * as z from "zod";
 import { judgePath } from "../paths/index.ts";
 import { nearest } from "./nearest.ts";
 import type { PathPlace } from "./path-rules.ts";
