@@ -22,6 +22,7 @@ import {
 } from "@prefork/guard";
 import {
   inBoth,
+  judgeInside,
   type Move,
   mayContainSecrets,
   planRules,
@@ -149,8 +150,11 @@ export class AgentGuard {
     const isAsked = namedBy(unasked);
     const { home } = this.#options;
     const homes = [home, ...otherNames(home)];
+    // A person is asked about reading other places, and a search asks nobody.
+    const places = from === undefined ? undefined : [from, ...this.#options.roots];
     return (path) => {
       if (mayContainSecrets(path, homes) || isAsked(path)) return false;
+      if (places !== undefined && !judgeInside(places, path).ok) return false;
       return decide({ tool: "Read", args: { file_path: path } }, context).kind !== "deny";
     };
   }

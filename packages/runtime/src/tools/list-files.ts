@@ -1,5 +1,5 @@
 /** Which files are below a folder, except those that git ignores?
- *  Invariant: names are relative to the folder. Only regular files are listed; links are neither followed nor listed,
+ *  Invariant: names are relative to the folder, and lead nowhere else. Only regular files are listed; links are neither followed nor listed,
  *  and nothing inside `.git` is. The answer is the same with and without ripgrep as far as git's own rules go.
  *  Elsewhere: patterns (glob.ts), contents (ripgrep.ts, search-text.ts). */
 
@@ -69,8 +69,10 @@ const runForNames = async (
         const all = Buffer.concat([rest, chunk]);
         const end = all.lastIndexOf(0);
         rest = all.subarray(end + 1);
-        for (const name of all.subarray(0, Math.max(0, end)).toString("utf8").split("\0"))
-          if (name !== "") names.add(name.replace(/^\.\//, ""));
+        for (const listed of all.subarray(0, Math.max(0, end)).toString("utf8").split("\0")) {
+          const name = listed.replace(/^\.\//, "");
+          if (staysBelow(name)) names.add(name);
+        }
         return names.size < MAX_NAMES;
       },
     },
@@ -81,6 +83,9 @@ const runForNames = async (
   if (ended === "finished" && exitCode > 1) return exitCode;
   return { ok: true, names: [...names], isCut: ended !== "finished" };
 };
+
+/** A repository's index may say anything, and git prints it as it is: `../other/notes.txt` too. */
+const staysBelow = (name: string): boolean => name.split("/").every((part) => !["", ".", ".."].includes(part));
 
 const walk = async (folder: string, { signal }: ToolContext): Promise<FileList> => {
   const names: string[] = [];
