@@ -22,6 +22,8 @@ export type Io = {
   readonly inputIsTerminal: boolean;
   /** Is one of the parent processes a fork? Default: not checked. */
   readonly hasForkAncestor?: () => Promise<boolean>;
+  /** Runs another command in this process. Default: there is none. */
+  readonly run?: (argv: readonly string[], io: Omit<Io, "exitWith">) => Promise<number>;
   /** Sets the exit code of a command that did not throw; 0 by default. */
   readonly exitWith: (code: number) => void;
 };

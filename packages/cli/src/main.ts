@@ -89,7 +89,7 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
   const exitWith = (code: number): void => {
     ended.code = code;
   };
-  const io: Io = { ...given, exitWith };
+  const io: Io = { ...given, run, exitWith };
   try {
     if (argv[0] === COMPLETE) {
       const printCandidates = await loadComplete();

@@ -1,8 +1,9 @@
 /** `prefork attach`: shows a session that runs in another process of this machine, and answers its questions.
  *  Invariant: leaving never stops the session, however this process ends. A fork cannot attach, since it could answer
  *  its own questions.
- *  Elsewhere: the display (attach-display.ts), the connection (../attach). */
+ *  Elsewhere: the terminal (../tui), lines without it (attach-display.ts), the connection (../attach). */
 
+import { existsSync } from "node:fs";
 import { JournalError } from "@prefork/runtime";
 import { findSession, listSessions, showTask } from "@prefork/runtime/observe";
 import type { Command } from "commander";
@@ -20,13 +21,14 @@ import { type DisplayEnd, SessionDisplay } from "./attach-display.ts";
 import { formatAge } from "./tasks-report.ts";
 import { inLine, storeFor, withJournalErrors } from "./tasks-store.ts";
 
-type AttachFlags = { readonly readOnly?: true; readonly list?: true };
+type AttachFlags = { readonly readOnly?: true; readonly list?: true; readonly plain?: true };
 
 export const attachCommand = (io: Io): Command =>
   newCommand("attach", io)
     .description("show a session that runs in another process, and answer its questions")
     .argument("[session]", "session or task id, or its first letters; default: the only session that runs")
     .option("--read-only", "only watch: send no answers")
+    .option("--plain", "print lines instead of opening the terminal; also the default for pipes and TERM=dumb")
     .option("--list", "list the sessions that run, and exit")
     .action((given: string | undefined, flags: AttachFlags) =>
       withJournalErrors(async () => io.exitWith(await attach(given, flags, io))),
@@ -42,6 +44,7 @@ const attach = async (given: string | undefined, flags: AttachFlags, io: Io): Pr
     return 0;
   }
   const target = given === undefined ? onlyOne(running) : await findTarget(given, running, io);
+  if (canAsk(io) && !flags.plain && io.env.TERM !== "dumb") return await attachTerminal(target, flags, io);
   const readOnly = flags.readOnly === true || !canAsk(io);
   const unanswered = flags.readOnly
     ? "Not answered here (--read-only)."
@@ -133,7 +136,18 @@ const explainMissing = async (given: string, io: Io): Promise<never> => {
 const cannotAttach = (session: string, pid: number): string =>
   `session ${session}, which process ${pid} runs and nobody can attach to: it has just started, or was started with --no-attach`;
 
-// --- following it -------------------------------------------------------------------------------------------------------
+// --- in the terminal ----------------------------------------------------------------------------------------------------
+
+const attachTerminal = async ({ running, task }: Target, flags: AttachFlags, io: Io): Promise<number> => {
+  const { openTerminal } = await import("../tui/index.ts");
+  const isReadOnly = flags.readOnly === true;
+  const attach = { connect: () => connect(running, isReadOnly), store: storeFor(io), isReadOnly, task };
+  // The terminal's own commands work in the folder of the session.
+  if (running.about && existsSync(running.about.cwd)) process.chdir(running.about.cwd);
+  return await openTerminal({ flags: {}, attach, run: io.run ?? (async () => 1) }, io);
+};
+
+// --- as lines -----------------------------------------------------------------------------------------------------------
 
 type Following = { readonly display: SessionDisplay; readonly readOnly: boolean };
 

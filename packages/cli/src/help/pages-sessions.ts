@@ -135,12 +135,12 @@ export const SESSION_PAGES: Readonly<Record<string, HelpPage>> = {
   },
   attach: {
     about: [
-      "Shows what the session has done and does, with one line for each call and fork. Ctrl-C or Ctrl-D detaches; the session continues. Questions are answered as in prefork -p, and the first answer counts, whoever gives it. A session without a terminal waits for answers only if it was started with --ask-attached.",
+      "Opens the terminal on a session that runs elsewhere: its conversation, its forks and its questions, with the keys of prefork itself. Ctrl-C twice or /quit detaches; the session continues. The first answer to a question counts, whoever gives it. With --plain, in a pipe and with TERM=dumb, it prints one line for each call and fork instead. A session without a terminal waits for answers only if it was started with --ask-attached.",
     ],
     examples: [
       ["prefork attach", "the only session that runs, or a list"],
       ["prefork attach --read-only 4f2a", "watch a session, and send nothing"],
-      ["prefork attach task-3", "only what this task does"],
+      ["prefork attach task-3", "with the page of this task open"],
     ],
     exitCodes: [
       ["0", "detached, or the session or task has ended"],

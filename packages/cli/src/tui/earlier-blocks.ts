@@ -3,7 +3,7 @@
  *  journal that cannot be read only means an empty screen.
  *  Elsewhere: blocks of what happens now (state: events.ts), the journal (@prefork/runtime/observe). */
 
-import { readSession, type SessionReading, type SessionStore } from "@prefork/runtime/observe";
+import { readFamily, readSession, type SessionReading, type SessionStore } from "@prefork/runtime/observe";
 import type { JsonObject, Block as WireBlock } from "@prefork/wire";
 import { type Block, type CallBlock, safeLine, safeText } from "./state/index.ts";
 
@@ -16,6 +16,16 @@ export type EarlierConversation = { readonly blocks: readonly Block[]; readonly 
 export const readEarlier = async (store: SessionStore, id: string): Promise<EarlierConversation> => {
   const { reading, replayed } = await readSession(store, id);
   return { blocks: toBlocks(reading.entries), usd: replayed.usd };
+};
+
+/** Only what was said before this moment, with what the session and its forks had cost by then. */
+export const readEarlierThan = async (store: SessionStore, id: string, at: number): Promise<EarlierConversation> => {
+  const { reading } = await readSession(store, id);
+  const { rows } = await readFamily(store, id);
+  return {
+    blocks: toBlocks(reading.entries.filter((entry) => entry.at < at)),
+    usd: rows.filter((row) => row.at < at).reduce((sum, { usd = 0 }) => sum + usd, 0),
+  };
 };
 
 const toBlocks = (entries: Entries): readonly Block[] => {

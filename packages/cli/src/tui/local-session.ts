@@ -15,21 +15,14 @@ import {
   type SessionFlags,
   type SessionPlan,
 } from "../print/index.ts";
-import { type EarlierConversation, readEarlier } from "./earlier-blocks.ts";
-import type { TerminalSession } from "./terminal-session.ts";
+import { readEarlier } from "./earlier-blocks.ts";
+import type { OpenedSession } from "./terminal-session.ts";
 
 export type OpenRequest = {
   readonly flags: SessionFlags & EngineFlags & ResumeFlags & { readonly forks?: boolean };
 };
 
-export type LocalSession = TerminalSession & {
-  readonly notices: readonly string[];
-  /** What was said before, if the session is resumed. */
-  readonly earlier?: EarlierConversation;
-  readonly window?: number;
-};
-
-export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<LocalSession> => {
+export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<OpenedSession> => {
   if (await isStartedByFork(io))
     throw new UsageError("a fork started this command, and a fork may not start agents: it does its work itself");
   const plan = await planSession(flags, io);

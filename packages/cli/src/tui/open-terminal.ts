@@ -1,25 +1,29 @@
 /** `prefork`: the terminal, from its first frame to its last.
  *  Invariant: the input line is drawn before the agent is loaded, and what is typed meanwhile is kept; whatever ends the
  *  program, the terminal is restored first; an unexpected error names the file that describes it.
- *  Elsewhere: the state (state), the screen (screen.ts), the session of this process (local-session.ts). */
+ *  Elsewhere: the state (state), the screen (screen.ts), the session of this process (local-session.ts) or of another
+ *  one (attached-session.ts). */
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { TerminalSettings } from "@prefork/guard";
 import type { Io } from "../io.ts";
+import type { AttachRequest } from "./attached-session.ts";
 import { Completions } from "./completion.ts";
 import type { CapturedRun, SwitchTarget, TerminalContext } from "./context.ts";
 import { runEffect } from "./effects.ts";
-import type { LocalSession, OpenRequest } from "./local-session.ts";
+import type { OpenRequest } from "./local-session.ts";
 import { PromptHistory } from "./prompt-history.ts";
 import { Screen } from "./screen.ts";
 import { type Action, initialState, reduce, type State, safeLine, safeText } from "./state/index.ts";
-import type { TerminalSession } from "./terminal-session.ts";
+import type { Attachment, OpenedSession, TerminalSession } from "./terminal-session.ts";
 import { chooseTheme } from "./views/index.ts";
 
 export type TerminalRequest = {
   readonly flags: OpenRequest["flags"];
+  /** A session of another process. Default: one is opened in this process, by the flags. */
+  readonly attach?: AttachRequest;
   /** Sent as soon as the session is open. */
   readonly prompt?: string;
   /** Runs a prefork command. */
@@ -42,9 +46,12 @@ class TerminalProgram {
   #session: Promise<TerminalSession>;
   #setSession: (session: TerminalSession) => void = () => undefined;
   #failSession: (error: unknown) => void = () => undefined;
+  readonly #startedAt = Date.now();
   readonly #ended = Promise.withResolvers<number>();
   #opening: Promise<void> = Promise.resolve();
-  #opened: TerminalSession | undefined;
+  #opened: OpenedSession | undefined;
+  /** Why an attached session is over. */
+  #farewell: string | undefined;
   #isEnding = false;
   #working: AbortController | undefined;
   readonly #settings = Promise.withResolvers<TerminalSettings>();
@@ -109,7 +116,8 @@ class TerminalProgram {
   dispatch(action: Action): boolean | undefined {
     const step = reduce(this.#state, action);
     this.#state = step.state;
-    for (const effect of step.effects) void runEffect(effect, this.#context);
+    const isPast = action.type === "event" && action.event.at < this.#startedAt;
+    for (const effect of step.effects) if (!isPast || effect.kind !== "notify") void runEffect(effect, this.#context);
     this.#screen.draw();
     return step.isHandled;
   }
@@ -145,7 +153,8 @@ class TerminalProgram {
   /** The first session. Without it there is nothing to talk to, so a failure ends the program. */
   async #open(): Promise<void> {
     try {
-      const session = await this.#openWith(this.#request.flags);
+      const { attach, flags } = this.#request;
+      const session = attach ? await openAttached(attach) : await this.#openWith(flags);
       this.#begin(session, session.earlier);
     } catch (error) {
       this.#failSession(error);
@@ -153,28 +162,47 @@ class TerminalProgram {
     }
   }
 
-  async #openWith(flags: OpenRequest["flags"]): Promise<LocalSession> {
+  async #openWith(flags: OpenRequest["flags"]): Promise<OpenedSession> {
     const { openLocalSession } = await import("./local-session.ts");
     return openLocalSession({ flags }, this.#io);
   }
 
   /** `earlier`: what to show of a resumed conversation. */
-  #begin(session: LocalSession, earlier?: LocalSession["earlier"]): void {
+  #begin(session: OpenedSession, earlier?: OpenedSession["earlier"]): void {
     for (const text of session.notices) this.#print("info", text);
     if (earlier) this.dispatch({ type: "restored", ...earlier });
     if (session.window !== undefined) this.dispatch({ type: "learned", facts: { window: session.window } });
+    if (session.attachment) this.#showAttachment(session.attachment);
     this.#opened = session;
     this.#setSession(session);
     void this.#follow(session);
   }
 
-  async #follow({ control }: TerminalSession): Promise<void> {
+  async #follow({ control, attachment }: OpenedSession): Promise<void> {
+    if (attachment) {
+      for await (const event of attachment.events) this.dispatch({ type: "event", event });
+      return;
+    }
     using events = control.subscribe(0);
     for await (const event of events) this.dispatch({ type: "event", event });
   }
 
+  #showAttachment({ session, cwd, model, pid, isReadOnly, task, over }: Attachment): void {
+    const named = { session, cwd: safeLine(cwd), model: safeLine(model) };
+    this.dispatch({ type: "learned", facts: { ...named, isOpening: false, attached: { pid, isReadOnly } } });
+    this.dispatch({ type: "ticked", at: Date.now() });
+    if (task !== undefined)
+      this.dispatch({ type: "pageOpened", page: { kind: "conversation", agent: task, scroll: 0, isExpanded: false } });
+    void over.then(({ code, text }) => {
+      this.#farewell = text;
+      this.#quit(code);
+    });
+  }
+
   /** If the other session cannot be opened, this one is opened again. */
   async #switch(to: SwitchTarget): Promise<void> {
+    if (this.#state.attached)
+      throw new Error("This terminal is attached to a session of another process. For another session: prefork attach");
     await this.#opening;
     const here = this.#opened?.control.session;
     await this.#opened?.close();
@@ -303,6 +331,8 @@ class TerminalProgram {
     const { session } = this.#state;
     await this.#opening; // a session that is still being opened would be left behind
     await this.#opened?.close();
+    if (session !== undefined && this.#state.attached)
+      return this.#io.out(`${this.#farewell ?? `Detached. Session ${session} continues: prefork attach ${session}`}\n`);
     if (session !== undefined && this.#state.main.dropped + this.#state.main.done.length > 0)
       this.#io.out(`To continue this session: prefork --resume ${safeLine(session)}\n`);
   }
@@ -322,6 +352,9 @@ class TerminalProgram {
     this.#quit(1);
   }
 }
+
+const openAttached = async (request: AttachRequest): Promise<OpenedSession> =>
+  (await import("./attached-session.ts")).openAttachedSession(request);
 
 /** The flags of the first session, without those that chose which session it was. A resumed session keeps its own model. */
 const switchedFlags = (

@@ -68,7 +68,7 @@ test("people in other terminals answer the questions of a script; neither their 
   );
 
   const place = { env: ground.env, cwd: ground.work, columns: 100 };
-  await using first = new TerminalScreen(["attach"], place);
+  await using first = new TerminalScreen(["attach", "--plain"], place);
   await first.shows(/touch one\n.*reason: .*stop >\s*$/s);
   first.press("y", "enter");
   await first.shows(/touch two.*stop >\s*$/s);
@@ -76,7 +76,7 @@ test("people in other terminals answer the questions of a script; neither their 
   first.kill("SIGKILL");
   assert.equal(await first.ended, 137);
 
-  await using second = new TerminalScreen(["attach", session.slice(0, 6)], place);
+  await using second = new TerminalScreen(["attach", "--plain", session.slice(0, 6)], place);
   await second.shows(/touch two.*stop >\s*$/s);
   using other = await connectControl(path);
   const [question] = other.questions();

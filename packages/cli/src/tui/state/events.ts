@@ -431,7 +431,8 @@ const openQuestion = (state: State, event: Of<"question_opened">): Step => {
     ...(rule === undefined ? {} : { rule: safeText(rule) }),
   };
   const others = state.questions.filter((open) => open.id !== id);
-  const shown = others.length === 0 ? { questionShownAt: at } : {};
+  // An attached terminal gets questions that were asked before it could show them.
+  const shown = others.length === 0 ? { questionShownAt: Math.max(at, state.now) } : {};
   const asked: State = { ...state, questions: [...others, question], ...shown };
   return {
     state: changeChild(asked, agent, (child) => ({ ...child, state: "asking" })),

@@ -60,14 +60,17 @@ const sharedKey = (state: State, { key, at, input }: KeyPress): Step | undefined
   }
 };
 
-/** Stops what runs, then clears the input, then leaves: each needs its own press. */
+/** Stops what runs, then clears the input, then leaves: each needs its own press. Whoever is attached leaves without
+ *  stopping anything. */
 const interrupt = (state: State, at: number, input: InputFacts): Step => {
   if (state.page) return handled(withoutPage(state));
   if (!input.isEmpty) return handled({ ...state, composing: { kind: "prompt" } }, { kind: "type", text: "" });
   if (state.work) return handled(state, { kind: "cancel" });
-  if (state.runningSince !== undefined) return handled(state, ...stopExchange(state, state.runningSince));
+  if (state.runningSince !== undefined && !state.attached)
+    return handled(state, ...stopExchange(state, state.runningSince));
   if (at - state.lastInterruptAt < TWICE_MS) return handled(state, { kind: "quit" });
-  return handled({ ...state, lastInterruptAt: at, hint: "Press Ctrl-C again to quit." });
+  const hint = state.attached ? "Press Ctrl-C again to detach. The session continues." : "Press Ctrl-C again to quit.";
+  return handled({ ...state, lastInterruptAt: at, hint });
 };
 
 /** The exchange, and every child that it started, except those that were detached on purpose. */

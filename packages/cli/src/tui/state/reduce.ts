@@ -32,7 +32,12 @@ export type Action =
   /** Facts that no event carries. */
   | {
       readonly type: "learned";
-      readonly facts: Partial<Pick<State, "todayUsd" | "window" | "statusText" | "usd" | "model">>;
+      readonly facts: Partial<
+        Pick<
+          State,
+          "todayUsd" | "window" | "statusText" | "usd" | "model" | "session" | "cwd" | "isOpening" | "attached"
+        >
+      >;
     };
 
 export const reduce = (state: State, action: Action): Step => {

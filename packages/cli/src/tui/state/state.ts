@@ -166,6 +166,8 @@ export type State = {
   readonly model: string;
   readonly engine: string;
   readonly mode: Mode;
+  /** The session runs in another process. */
+  readonly attached?: { readonly pid: number; readonly isReadOnly: boolean };
   /** The session is still being opened. */
   readonly isOpening: boolean;
   /** An exchange is running since then. */

@@ -49,6 +49,7 @@ const callLines = ({ tool, args }: OpenQuestion, room: number, { width, theme }:
 };
 
 const choices = ({ rule }: OpenQuestion, state: State, width: number): readonly string[] => {
+  if (state.attached?.isReadOnly) return wrap("Not answered here: this terminal only watches (--read-only).", width);
   const keys = [
     "y once",
     ...(rule === undefined ? [] : ["a always…"]),

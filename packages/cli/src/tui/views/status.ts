@@ -40,7 +40,8 @@ const runningLine = (state: State, width: number, theme: Theme): readonly string
         `Retrying: ${retry.reason}${retry.until === undefined || retry.until <= state.now ? "" : ` in ${duration(retry.until - state.now)}`}`,
       )
     : "Working";
-  return [cut(`${theme.accent(frame)} ${what} ${theme.faint(`${duration(ms)} · Esc stops it`)}`, width)];
+  const stop = state.attached?.isReadOnly ? "" : " · Esc stops it";
+  return [cut(`${theme.accent(frame)} ${what} ${theme.faint(`${duration(ms)}${stop}`)}`, width)];
 };
 
 const MODE_NAMES: Readonly<Record<string, string>> = {
@@ -64,7 +65,8 @@ export const renderStatus = (state: State, width: number, theme: Theme): readonl
         ? `warm ${duration(cache.warmUntil - now)}`
         : "cache expired";
   const money = `${formatMoney(state.usd, state.usd < 1 ? 4 : 2)}${state.todayUsd === undefined ? "" : ` (today ${formatMoney(state.todayUsd, 2)})`}`;
-  const mode = MODE_NAMES[state.mode] ?? state.mode;
+  // Unknown until the session is open, or if it is attached to and its first events are no longer kept.
+  const mode = state.engine === "" ? "" : (MODE_NAMES[state.mode] ?? state.mode);
   const engine = state.engine === "rehearsal" ? "rehearsal engine, no model" : state.model;
   // The most important first; what does not fit is left out from the end.
   const parts = ["? help", money, mode, engine, share, warm, used].filter(Boolean);
@@ -85,6 +87,9 @@ export const inputLabel = (state: State): string => {
     case "rule":
       return "allow always by this rule (edit it; Enter accepts, Esc cancels)";
     case "prompt":
-      return "";
+      if (!state.attached) return "";
+      return state.attached.isReadOnly
+        ? `watching process ${state.attached.pid} (read-only)`
+        : `attached to process ${state.attached.pid}`;
   }
 };
