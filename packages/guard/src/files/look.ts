@@ -30,7 +30,7 @@ const UNREADABLE = "\ufffd";
 
 const PROBLEMS: Readonly<Record<string, string>> = {
   [INTO_SYSTEM]:
-    "leads to what may not be read: a link into /proc, /sys or /dev, which every process follows elsewhere",
+    "leads to what may not be read: it goes through a link into /proc, /sys or /dev, which leads each process elsewhere",
   [ENCODING]: "leads to a name that is not valid text",
   [CHANGED]: "changed while it was checked",
 };
@@ -68,7 +68,8 @@ export const unlessMissing = <T>(path: string, look: () => T): T | undefined => 
 };
 
 /** The canonical path; undefined if nothing is there. Throws if that is unknown. */
-export const existingPath = (path: string): string | undefined => {
+export const existingPath = (written: string): string | undefined => {
+  const path = written.replace(/\/(?:\.?\/)+/g, "/"); // listed names begin with `./`, which changes nothing
   const seen = canonicalPath(path);
   if (seen?.includes(UNREADABLE)) throw new UncheckedPathError(path, ENCODING);
   // Without a link on the way it means the same to every process.
@@ -124,7 +125,7 @@ const followLinks = (path: string): string | undefined => {
     }
     const next = place === "/" ? `/${name}` : `${place}/${name}`;
     if (next === "/dev/null" && names.length === 0) return next;
-    const facts = unlessMissing(next, () => lstatSync(next));
+    const facts = unlessMissing(next, () => lstatSync(next, { throwIfNoEntry: false }));
     if (facts === undefined) return undefined;
     // /proc may be mounted elsewhere too. Its own links have no length, and every other link has one.
     const isOfProcess = facts.isSymbolicLink() && facts.size === 0 && !isOfSystem(next);

@@ -4,7 +4,7 @@
 
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isFolder, realPath, resolveName } from "../files/index.ts";
+import { isFolder, realPath, resolveName, UncheckedPathError } from "../files/index.ts";
 import { ApprovalNeeded, type Checkout, locate, placeOf, ReadBudget, readGitFile } from "./checkout.ts";
 import { type IndexCopy, readIndex } from "./index-file.ts";
 import { readObjects } from "./links.ts";
@@ -109,6 +109,7 @@ export const orApprovalNeeded = <T>(read: () => T): T | ApprovalNeeded => {
     return read();
   } catch (error) {
     if (isApprovalNeeded(error)) return error;
+    if (error instanceof UncheckedPathError) return new ApprovalNeeded(error.message, { cause: error });
     const { code, path } = error as NodeJS.ErrnoException;
     if (typeof code !== "string") throw error;
     return new ApprovalNeeded(`${path ?? "the repository"} cannot be read (${code})`, { cause: error });

@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { classify, planHazard } from "@prefork/guard";
 import { scratch } from "@prefork/testing/scratch";
 import { checkSecretsHidden, gitIn, mustNotRun, repositoryWithSecrets, runReadOnly } from "@prefork/testing/with-keys";
 import { GitViews } from "../../src/git/index.ts";
@@ -132,19 +133,30 @@ test("git outside of a repository finds none, wherever its words lead it", async
 test("a walk that lacks file descriptors fails, and takes no folder for empty", () => {
   using place = scratch();
   place.put("sub/.env", "TOKEN=x\n");
+  place.put("plain", "no TOKEN\n");
+  gitIn(place.path, "init", "-q");
   const program = `
     import { openSync, closeSync } from "node:fs";
+    import { classify, planHazard, runPlan } from "${new URL("../../src/index.ts", import.meta.url).href}";
     import { findSecrets } from "${new URL("../../src/run/secret-walk.ts", import.meta.url).href}";
+    const place = { cwd: process.argv[1], home: process.argv[1] };
+    const search = classify("grep -rh TOKEN .").plan;
+    const status = classify("git status").plan;
     const held = [];
     try { for (;;) held.push(openSync("/dev/null", "r")); } catch {}
     let answer;
     try { answer = findSecrets([process.argv[1]]).found.length; } catch (error) { answer = error.message; }
+    const hazard = planHazard(status, place) !== undefined;
+    const { stdout, refused } = await runPlan(search, place);
     for (const descriptor of held) closeSync(descriptor);
-    console.log(JSON.stringify([answer, findSecrets([process.argv[1]]).found.length]));`;
+    const later = [findSecrets([process.argv[1]]).found.length, planHazard(status, place) !== undefined];
+    console.log(JSON.stringify([answer, hazard, stdout, refused !== undefined, ...later, (await runPlan(search, place)).stdout]));
+    process.exit(0);`;
   const node = [process.execPath, ...process.execArgv.filter((word) => word.startsWith("--conditions"))];
   const script = ["-c", 'ulimit -n 64; exec "$@"', "bash", ...node, "--input-type=module", "-e", program, place.path];
   const { stdout } = spawnSync("/bin/bash", script, { encoding: "utf8" });
-  assert.deepEqual(JSON.parse(stdout), [`${place.path} could not be checked (EMFILE)`, 1]);
+  const unchecked = `${place.path} could not be checked (EMFILE)`;
+  assert.deepEqual(JSON.parse(stdout), [unchecked, true, "", true, 2, false, "no TOKEN\n"]);
 });
 
 /** How many links lead from the first name to the target: some folders on the way, then a chain of names. */
@@ -324,4 +336,48 @@ test("a link whose target is not valid text is not read", async () => {
     return; // a file system that takes no such name
   }
   await checkSecretsHidden(place, [["cat notes"], ["head -1 < notes"], ["find . -name notes | xargs cat"]]);
+});
+
+test("git gets no repository whose parts lead each process elsewhere", async (t) => {
+  if (!existsSync("/proc/self/cwd")) return t.skip("no /proc on this system");
+  using place = scratch();
+  putHostileRepository(place.at("evil"));
+  const cwd = "/proc/self/cwd";
+  const forms: Readonly<Record<string, (repo: string) => void>> = {
+    "a link": (repo) => symlinkSync(`${cwd}/gitd`, `${repo}/.git`),
+    "a link to a link": (repo) => {
+      symlinkSync(`${cwd}/gitd`, `${repo}/other`);
+      symlinkSync("other", `${repo}/.git`);
+    },
+    "a file": (repo) => writeFileSync(`${repo}/.git`, `gitdir: ${cwd}/gitd\n`),
+    "a shared folder": (repo) => {
+      renameSync(`${repo}/gitd`, `${repo}/.git`);
+      writeFileSync(`${repo}/.git/commondir`, `${cwd}/../evil/.git\n`);
+    },
+    objects: (repo) => {
+      renameSync(`${repo}/gitd`, `${repo}/.git`);
+      renameSync(`${repo}/.git/objects`, `${repo}/objects`);
+      symlinkSync(`${cwd}/objects`, `${repo}/.git/objects`);
+    },
+    alternates: (repo) => {
+      renameSync(`${repo}/gitd`, `${repo}/.git`);
+      writeFileSync(`${repo}/.git/objects/info/alternates`, `${cwd}/../evil/.git/objects\n`);
+    },
+  };
+  for (const [name, form] of Object.entries(forms)) {
+    const repo = place.at(`repo ${name}`);
+    mkdirSync(repo);
+    gitIn(repo, "init", "-q");
+    renameSync(`${repo}/.git`, `${repo}/gitd`);
+    form(repo);
+    const answers = ["git status", "git diff", `git -C '${repo}' log`].map((text) => {
+      const judged = classify(text);
+      return judged.verdict === "read-only" ? planHazard(judged.plan, { cwd: repo, home: place.path }) : "";
+    });
+    assert.deepEqual(
+      answers.map((answer) => answer === undefined),
+      [false, false, false],
+      name,
+    );
+  }
 });

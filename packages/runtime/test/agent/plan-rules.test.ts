@@ -1,7 +1,7 @@
 /** Rules about reading apply to every file that a command opens when it runs, whatever name it is reached by. */
 
 import assert from "node:assert/strict";
-import { realpathSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import {
   classify,
@@ -16,6 +16,7 @@ import {
 import { type Scratch, scratch } from "@prefork/testing/scratch";
 import { gitIn } from "@prefork/testing/with-keys";
 import { AgentGuard } from "../../src/agent/guard.ts";
+import { bench, textOf } from "../tools/tool-bench.ts";
 
 const realName = (path: string): readonly string[] => {
   try {
@@ -435,4 +436,52 @@ test("regression: git shows nothing that a rule names, in any upper or lower cas
     assert.doesNotMatch(shown, /the secret|overly long/, command);
     for (const name of ["plain", "übrig/plain"]) assert.match(shown, new RegExp(`^\\+plain in ${name}$`, "m"), command);
   }
+});
+
+test("a link that Prefork and a program could follow to different files leads to no key, denied file or foreign filter", async () => {
+  await using b = await bench();
+  const home = b.base.at("home");
+  b.base.put("home/.ssh/id_rsa", "the secret\n");
+  b.put("secrets/x", "the secret\n");
+  b.put("sub/plain", "plain\n");
+  mkdirSync(b.at("sub/evil"));
+  gitIn(b.at("sub/evil"), "init", "-q");
+  gitIn(b.at("sub/evil"), "config", "filter.x.clean", "touch PWNED; cat");
+  b.put("sub/evil/.gitattributes", "* filter=x\n");
+  const links = {
+    key: "../../home/.ssh/id_rsa",
+    home: "../../home",
+    denied: "../secrets/x",
+    evil2: "evil",
+    ok: "plain",
+  };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, b.at(`sub/${name}`));
+  symlinkSync("sub", b.at("ld"));
+  for (const name of Object.keys(links)) {
+    symlinkSync(`/proc/self/cwd/${name}`, b.at(`sub/proc-${name}`));
+    for (let at = 1; at < 40; at += 1) symlinkSync(at === 39 ? name : `${name}-${at + 1}`, b.at(`sub/${name}-${at}`)); // with the link itself: 40
+  }
+  const settings = settingsOfFlags({ deny: ["Read(./secrets/**)"] }, { base: b.work, home });
+  assert.ok(typeof settings !== "string");
+  const guard = new AgentGuard({
+    ...{ policy: mergeLayers([settings]), mode: "default", roots: [b.work], cwd: b.work, home },
+    ...{ outputs: "/out", readingTools: [], tools: [], asks: "person" },
+  });
+  const run = async (command: string): Promise<string> => {
+    const decision = decide({ tool: "Bash", args: { command } }, guard.context());
+    if (decision.kind !== "allow" || decision.plan === undefined) return decision.kind;
+    return textOf(await b.call("Bash", { command }, { plan: decision.plan, environment: { HOME: home } }));
+  };
+  for (const way of ["proc-%", "%-1"])
+    for (const folder of ["sub", "ld"]) {
+      const [key, top, denied, evil] = ["key", "home", "denied", "evil2"].map((name) => way.replace("%", name));
+      for (const text of [
+        ...[`cat ${key}`, `head -1 < ${key}`, `find . -name ${key} | xargs cat`, `cat ${denied}`, `sort ${denied}`],
+        ...[`find . -name ${denied} | xargs cat`, `grep -r secret ${top}`, `grep -r secret ${top}/.ssh`],
+        ...[`git -C ${evil} diff`, `git -C ${evil} status --short`],
+      ])
+        assert.doesNotMatch(await run(`cd ${folder} && ${text}`), /the secret/, text);
+    }
+  assert.equal(existsSync(b.at("sub/evil/PWNED")), false);
+  assert.equal(await run("cd ld && cat ok ok-1"), "plain\nplain\n[exit code 0]");
 });
