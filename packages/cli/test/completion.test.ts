@@ -45,7 +45,7 @@ const openPlace = async (shell: string) => {
 /** What is typed, and what is offered. Each shell sorts in its own way, so lists are compared sorted. */
 const LINES: readonly (readonly [line: string, offered: readonly string[]])[] = [
   ["prefork sess", ["sessions"]],
-  ["prefork sessions ", ["delete", "export", "list", "rename", "search", "show"]],
+  ["prefork sessions ", ["delete", "export", "list", "rename", "rewind", "search", "show", "tree"]],
   ["prefork sessions s", ["search", "show"]],
   ["prefork sessions --a", ["--all"]],
   ["prefork sessions show ", ["ab12", "ab34", "x9"]],
