@@ -14,4 +14,4 @@ export type {
   PlanWord,
 } from "./plan.ts";
 export { type GitInvocation, readGitInvocation, repetitionProblem } from "./programs/index.ts";
-export { gluedValues, normalizePath, pathProblem, specialFileProblem } from "./secrets.ts";
+export { gluedValues, namedProblem, normalizePath, pathProblem, specialFileProblem } from "./secrets.ts";

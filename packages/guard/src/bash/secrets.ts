@@ -2,7 +2,7 @@
  *  Invariant: judged by name alone, here as the name is written and again by the runner as it is resolved.
  *  Elsewhere: what patterns stand for and where a relative name leads (../run). */
 
-import { couldBeSecret, fitsPattern, isSecret } from "../paths/index.ts";
+import { couldBeSecret, fitsPattern, isPrivatePlace, isSecret } from "../paths/index.ts";
 import type { PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -17,11 +17,14 @@ const SPECIAL_FILE =
   /^\/dev(\/(?!null$|stdin$|fd\/0$)|$)|^\/proc(\/(?!cpuinfo$|meminfo$|version$|loadavg$|uptime$|filesystems$|mounts$|stat$)|$)|^\/sys\/kernel\/(debug|tracing|security)|(^|\/)(dev\/(tcp|udp)|proc\/(self|thread-self|\d+))(\/|$)/;
 
 /** Why a path may not be read; undefined if it may. */
-export const pathProblem = (path: string): string | undefined => {
-  const plain = normalizePath(path);
-  if (isSecret(plain)) return `${path} may contain secrets, so reading it needs approval`;
-  return specialFileProblem(path);
-};
+export const pathProblem = (path: string): string | undefined =>
+  isPrivatePlace(normalizePath(path)) ? secretProblem(path) : namedProblem(path);
+
+/** The same for files of a workspace, which may itself be below a hidden folder: only their names count. */
+export const namedProblem = (path: string): string | undefined =>
+  isSecret(normalizePath(path)) ? secretProblem(path) : specialFileProblem(path);
+
+const secretProblem = (path: string): string => `${path} may contain secrets, so reading it needs approval`;
 
 /** Why a path is not a file to read: devices, connections, and what the system reports about running programs. */
 export const specialFileProblem = (path: string): string | undefined =>
@@ -75,12 +78,17 @@ const gluedRange = (option: string): { readonly first: number; readonly count: n
 export type PossibleFolders = readonly string[];
 
 /** `folders`: a relative name is resolved against each of them. */
-export const checkSecrets = (words: readonly PlanWord[], folders: PossibleFolders = [""]): void => {
+export const checkSecrets = (
+  words: readonly PlanWord[],
+  folders: PossibleFolders = [""],
+  { listsOnly = false }: { readonly listsOnly?: boolean } = {},
+): void => {
+  const problemOf = listsOnly ? namedProblem : pathProblem; // the names in a private place are no secret
   for (const { text, pattern, home } of words) {
     for (const path of pathsIn(text).flatMap((one) =>
       home ? [one] : folders.map((folder) => joinPath(folder, one)),
     )) {
-      const problem = pathProblem(path) ?? (pattern ? patternProblem(path) : undefined);
+      const problem = problemOf(path) ?? (pattern ? patternProblem(path) : undefined);
       if (problem !== undefined) throw new Refusal(problem);
     }
   }

@@ -6,8 +6,15 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
-import { fromHome, mayContainSecrets } from "../paths/index.ts";
-import { broadFolderProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../rules/index.ts";
+import { fromHome, isPrivatePlace, mayContainSecrets } from "../paths/index.ts";
+import {
+  broadFolderProblem,
+  namedProblem,
+  type PlanRule,
+  pathProblem,
+  type ReadRules,
+  readRules,
+} from "../rules/index.ts";
 import { realPath, UncheckedPathError } from "./look.ts";
 
 export type PathJudge = {
@@ -31,10 +38,15 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: PathJu
   /** The path relative to the home folder, which may be anywhere. */
   const short = (path: string): string | undefined =>
     homes.map((one) => fromHome(path, one)).find((found) => found !== undefined);
+  /** A workspace below a hidden folder of the home folder; but the home folder as a workspace makes nothing harmless. */
+  const isPrivate = (path: string): boolean => isPrivatePlace(path) || isPrivatePlace(short(path) ?? "");
+  const isHidden = isPrivate(`${here}/x`);
+  const isOfWorkspace = (path: string): boolean => isHidden && (path === here || path.startsWith(`${here}/`));
   const rules = readRules(written.map(withResolvedPaths));
   const problem = (path: string): string | undefined => {
     const atHome = short(path);
-    return pathProblem(path) ?? (atHome === undefined ? undefined : pathProblem(atHome)) ?? rules.problem(path);
+    const judge = isOfWorkspace(path) ? namedProblem : pathProblem;
+    return judge(path) ?? (atHome === undefined ? undefined : judge(atHome)) ?? rules.problem(path);
   };
   return {
     rules,
@@ -45,7 +57,7 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: PathJu
         problem(path) ?? broadFolderProblem(path) ?? (atHome === undefined ? undefined : broadFolderProblem(atHome))
       );
     },
-    isSecret: (path) => mayContainSecrets(path, homes),
+    isSecret: (path) => mayContainSecrets(path, homes) || (isPrivate(path) && !isOfWorkspace(path)),
   };
 };
 

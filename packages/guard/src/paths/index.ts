@@ -1,6 +1,7 @@
 export { globMatcher, globProblem } from "./glob.ts";
 export { isPseudoPath, type JudgedPath, judgeInside, judgePath, partsBelow, type Refused } from "./judge.ts";
 export { caseInsensitive, fitsPattern, matchesTokens, type ParsedPattern, parsePattern } from "./name-pattern.ts";
+export { isPrivatePlace, isProtectedBySystem } from "./private-places.ts";
 export {
   protectedAtHome,
   protectedInRepository,

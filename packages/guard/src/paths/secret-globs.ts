@@ -173,7 +173,7 @@ export const secretPatterns: {
     ...FOLDED_PLACES.filter((place) => !ORDINARY.includes(place)).flatMap((place) =>
       [place, ...fromCopy(place)].map(placePattern),
     ),
-    ...["*.git/**/*config*", "*.git[!a-z0-9]*/**/*config*", "prefork/sessions/*/*journal*"],
+    ...["*.git/**/*config*", "*.git[!a-z0-9]*/**/*config*", "prefork*/sessions*/*/*journal*"],
   ],
   ordinaryPlaces: ORDINARY.flatMap((place) => [place, ...fromCopy(place)].flatMap(ordinaryPatterns)),
   placesUnlessSource: ORDINARY.flatMap((place) => [place, ...fromCopy(place)].map(placePattern)),

@@ -83,6 +83,8 @@ export const SUBJECTS: readonly string[] = [
     "sa-key",
     "gcp-key",
   ],
+  ...["vault_password", "ansible_vault_pass", "ansible_vault_password", "talosconfig", "rootkey.csv", "accesskeys.csv"],
+  ...["krb5cc", "sentry.properties"],
 ];
 export const SOURCES: ReadonlySet<string> = new Set([
   ...[
@@ -151,7 +153,7 @@ export const DATA: ReadonlySet<string> = new Set([
 
 export const ENDINGS: ReadonlySet<string> = new Set([
   ...["env", "tfvars", "tfstate", "pem", "p8", "p12", "pfx", "pkcs12", "key", "keystore", "keyring", "jks", "jceks"],
-  ...["bks", "kdb", "kdbx", "ovpn", "ppk", "keytab", "keychain", "keychain-db", "agekey", "publishsettings"],
+  ...["bks", "kdb", "kdbx", "ovpn", "ppk", "keytab", "keychain", "keychain-db", "agekey", "publishsettings", "remmina"],
 ]);
 export const LONG_ENDINGS: readonly string[] = [
   ".tfvars.json",

@@ -10,6 +10,7 @@ export {
   gluedValues,
   innerProgramIndex,
   LISTS_NAMES,
+  namedProblem,
   type PlanCommand,
   type PlanRedirect,
   type PlanRule,

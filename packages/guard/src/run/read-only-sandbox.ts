@@ -8,7 +8,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { pathJudge, realPath, unlessMissing } from "../files/index.ts";
-import { isSecret } from "../paths/index.ts";
+import { mayContainSecrets } from "../paths/index.ts";
 import { broadFolderProblem, type SandboxMode } from "../rules/index.ts";
 import { probeSandbox, type SandboxProbe } from "./sandbox.ts";
 import { findSecrets } from "./secret-walk.ts";
@@ -58,24 +58,26 @@ const kindOf = (path: string): "folder" | "file" | undefined => {
   return facts?.isDirectory() ? "folder" : facts?.isFile() ? "file" : undefined;
 };
 
-const hiddenFoldersAt = (home: string): readonly string[] =>
+const hiddenFoldersAt = (home: string, isKey: (path: string) => boolean): readonly string[] =>
   (unlessMissing(home, () => readdirSync(home, { withFileTypes: true })) ?? [])
     .filter((entry) => entry.name.startsWith(".") && entry.isDirectory())
     .map(({ name }) => join(home, name))
-    .filter((path) => !isSecret(path));
+    .filter((path) => !isKey(path));
 
 /** The files to cover for a program that runs here. If a name with secrets is a link, its target is covered. */
 const keysAround = ({ cwd, home, folders }: { cwd: string; home: string; folders: readonly string[] }) => {
   const keptBack = { isKey: pathJudge({ cwd, home }).isSecret, inside: () => undefined };
   const found = [
-    ...findSecrets([home], { maxDepth: 1, keptBack }).found,
-    ...findSecrets(hiddenFoldersAt(home), { ...HOME_BOUNDS, keptBack }).found,
     ...findSecrets(
       folders.map(realPath).filter((folder) => broadFolderProblem(folder) === undefined),
       { keptBack },
     ).found,
+    ...findSecrets([home], { maxDepth: 1, keptBack }).found,
+    ...findSecrets(hiddenFoldersAt(home, keptBack.isKey), { ...HOME_BOUNDS, keptBack }).found,
   ].map(({ path, target }) => target ?? path);
-  const all = [...new Set([...KEYS_OF_SYSTEM, ...found])].slice(0, MOST_COVERED).sort();
+  // What is secret by its name comes first, in case there is too much to cover.
+  const named = found.filter((path) => mayContainSecrets(path, [home]));
+  const all = [...new Set([...KEYS_OF_SYSTEM, ...named, ...found])].slice(0, MOST_COVERED).sort();
   return all.filter((path) => cwd !== path && !cwd.startsWith(`${path}/`));
 };
 

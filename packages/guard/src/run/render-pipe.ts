@@ -9,6 +9,7 @@ import type { PathJudge } from "../files/index.ts";
 import { existingPath, isFolder, realPath, resolveName, unlessMissing } from "../files/index.ts";
 import type { GitViews } from "../git/index.ts";
 import { objectProblem, ownAnswer, remoteProblem, withoutRenames } from "../git/index.ts";
+import { isProtectedBySystem } from "../paths/index.ts";
 import { findProgram } from "../process/index.ts";
 import {
   gluedValues,
@@ -279,6 +280,8 @@ const linkProblem = (path: string, name: string, judge: PathJudge): string | und
   // If there is no such file, the program reports that itself.
   if (real === undefined || stats === undefined) return undefined;
   if (stats.isFIFO() || stats.isSocket()) return `${path} is not a regular file`;
+  if (stats.isFile() && isProtectedBySystem(real, stats.mode))
+    return `${path} is kept from other users, so reading it needs approval`;
   const problem = judge.problem(real) ?? judge.rules.problem(resolve(path)) ?? judge.rules.problem(name);
   return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
 };
