@@ -39,6 +39,8 @@ export type TerminalContext = {
   readonly writeSequence: (sequence: string) => void;
   readonly suspend: () => void;
   readonly notify: (text: string) => void;
+  /** Runs the user's status command, and adds up what was spent today. */
+  readonly refresh: (isMoneyToo: boolean) => Promise<void>;
   readonly setTheme: (name: ThemeName) => void;
   readonly explain: {
     /** What fresh sub-agents with the same context would have cost, if that can be said. */

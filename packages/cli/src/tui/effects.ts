@@ -70,6 +70,8 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       return context.suspend();
     case "notify":
       return context.notify(safeLine(effect.text));
+    case "refresh":
+      return context.refresh(effect.isMoneyToo);
     case "explainFamily":
       return dispatch({
         type: "familyExplained",

@@ -7,13 +7,13 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { TerminalSettings } from "@prefork/guard";
 import type { Io } from "../io.ts";
 import type { AttachRequest } from "./attached-session.ts";
 import { Completions } from "./completion.ts";
 import type { CapturedRun, SwitchTarget, TerminalContext } from "./context.ts";
 import { runEffect } from "./effects.ts";
 import type { OpenRequest } from "./local-session.ts";
+import { PersonalSettings } from "./personal-settings.ts";
 import { PromptHistory } from "./prompt-history.ts";
 import { Screen } from "./screen.ts";
 import { type Action, initialState, reduce, type State, safeLine, safeText } from "./state/index.ts";
@@ -54,7 +54,7 @@ class TerminalProgram {
   #farewell: string | undefined;
   #isEnding = false;
   #working: AbortController | undefined;
-  readonly #settings = Promise.withResolvers<TerminalSettings>();
+  readonly #personal: PersonalSettings;
 
   constructor(request: TerminalRequest, io: Io) {
     this.#request = request;
@@ -69,6 +69,10 @@ class TerminalProgram {
       state: (width, height) => this.#sized(width, height),
       onKey: (key, input) => this.dispatch({ type: "key", key, input, at: Date.now() }) ?? false,
       onSubmit: (text) => this.dispatch({ type: "submitted", text, at: Date.now() }),
+    });
+    this.#personal = new PersonalSettings({
+      ...{ io, screen: this.#screen, state: () => this.#state },
+      dispatch: (action) => this.dispatch(action),
     });
   }
 
@@ -85,7 +89,7 @@ class TerminalProgram {
     if (this.#request.prompt !== undefined)
       this.dispatch({ type: "submitted", text: this.#request.prompt, at: Date.now() });
     this.#opening = this.#open();
-    void this.#applySettings();
+    void this.#personal.apply();
     void this.#history.load().then((prompts) => {
       for (const prompt of prompts) this.#screen.input.addToHistory(prompt);
     });
@@ -93,6 +97,7 @@ class TerminalProgram {
       return await this.#ended.promise;
     } finally {
       clearInterval(ticker);
+      this.#personal.stop();
       this.#screen.stop();
       await this.#close();
       process.off("exit", restore);
@@ -100,16 +105,6 @@ class TerminalProgram {
       process.off("unhandledRejection", crashed);
       this.#io.signal.removeEventListener("abort", leave);
     }
-  }
-
-  /** After the first frame. The terminal is asked for its background while the settings are read. */
-  async #applySettings(): Promise<void> {
-    const { colour: hasColour, env } = this.#io;
-    const answer = hasColour ? this.#screen.background() : undefined;
-    const { readTerminalSettings } = await import("./terminal-settings.ts");
-    const settings = await readTerminalSettings(this.#io);
-    this.#settings.resolve(settings);
-    this.#screen.setTheme(chooseTheme(settings.theme, { hasColour, env, background: await answer }));
   }
 
   /** Returns whether a key was used. */
@@ -243,7 +238,7 @@ class TerminalProgram {
   get #context(): TerminalContext {
     return {
       io: this.#io,
-      settings: this.#settings.promise,
+      settings: this.#personal.settings,
       state: () => this.#state,
       dispatch: (action) => this.dispatch(action),
       screen: this.#screen,
@@ -260,6 +255,7 @@ class TerminalProgram {
       writeSequence: (sequence) => void process.stdout.write(sequence),
       suspend: () => this.#suspend(),
       notify: () => undefined,
+      refresh: (isMoneyToo) => this.#personal.refresh(isMoneyToo),
       setTheme: (name) => this.#screen.setTheme(chooseTheme(name, { hasColour: this.#io.colour, env: this.#io.env })),
       explain: {
         family: async (family) => (await import("./explain-figures.ts")).familyFigures(family, this.#state, this.#io),

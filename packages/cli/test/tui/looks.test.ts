@@ -1,4 +1,4 @@
-/** How the terminal looks: themes, code, diffs. */
+/** How the terminal looks: themes, code, diffs, the status line. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,8 +7,9 @@ import fc from "fast-check";
 import { loadCodeTools } from "../../src/tui/load-code-tools.ts";
 import { Screen } from "../../src/tui/screen.ts";
 import { initialState, type State } from "../../src/tui/state/index.ts";
+import { StatusCommand, statusFacts } from "../../src/tui/status-command.ts";
 import { diffOfCall } from "../../src/tui/views/diff-lines.ts";
-import { chooseTheme, renderBlock, type ThemeName, themeOf } from "../../src/tui/views/index.ts";
+import { chooseTheme, renderBelow, renderBlock, type ThemeName, themeOf } from "../../src/tui/views/index.ts";
 import { EmulatedTerminal } from "./emulated.ts";
 import { anyText } from "./random-actions.ts";
 
@@ -116,6 +117,49 @@ test("a language that was slow three times is shown plain", () => {
     [fast, later, taking300.tokenize("a", "python") !== undefined],
     [[true, true, true, true], [true, true, true, false], true],
   );
+});
+
+test("a context above 80 % of the window is called nearly full, and is shown in the narrowest terminal", () => {
+  const status = (columns: number, prompt: number): string => {
+    const state = initialState({ cwd: "/w", columns, rows: 24, now: 0, model: "claude-sonnet-5", engine: "anthropic" });
+    return (
+      renderBelow({ ...state, window: 200_000, cache: { read: prompt, prompt }, todayUsd: 1.5 }, themeOf("none"))[0] ??
+      ""
+    );
+  };
+  assert.equal(
+    status(120, 161_000),
+    "asks first · claude-sonnet-5 · context 161k of 200k, nearly full · 100 % cached · $0.0000 (today $1.50) · ? help",
+  );
+  assert.equal(status(40, 161_000), "context 161k of 200k, nearly full");
+  assert.equal(status(40, 159_000), "$0.0000 (today $1.50) · ? help");
+});
+
+test("a status command that fails is reported once; one that leaves programs behind still answers", async () => {
+  const facts = statusFacts(initialState({ cwd: "/", columns: 80, rows: 24, now: 0 }));
+  const ran = async (command: string, count: number): Promise<readonly string[]> => {
+    const heard: string[] = [];
+    const done = Promise.withResolvers<void>();
+    const add = (text: string): void => {
+      heard.push(text);
+      if (heard.length === count) done.resolve();
+    };
+    const status = new StatusCommand({
+      ...{ command, env: { PATH: "/usr/bin:/bin", ANTHROPIC_API_KEY: "secret" }, facts: () => facts },
+      onLine: add,
+      onFailure: (reason) => add(`failed: ${reason}`),
+    });
+    status.request();
+    status.request();
+    await done.promise;
+    status.stop();
+    return heard;
+  };
+  const [left, failed] = await Promise.all([
+    ran("sleep 60 & printf '\\033[31m%s\\n' \"key: $ANTHROPIC_API_KEY\"", 2),
+    ran("exit 3", 1),
+  ]);
+  assert.deepEqual([left, failed], [["key:", "key:"], ["failed: ended with 3"]]);
 });
 
 const answer = (text: string, isDone: boolean): State => {

@@ -30,3 +30,35 @@ test("a prompt, a question that takes no key that was typed for something else, 
   assert.match(screen.all(), /To continue this session: prefork --resume \w+/);
   assert.ok(screen.output.endsWith("\n") && screen.output.includes("\u001b[?25h"), "the cursor is visible again");
 });
+
+const STATUS_PROGRAM = `
+const facts = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+const keys = Object.keys(process.env).filter((name) => /KEY|TOKEN/.test(name));
+const { session, model, mode, cwd, context, cost } = facts;
+process.stdout.write(["\\u001b[31mmine:", typeof session, model, mode, cwd === process.cwd(), context.used > 0,
+  context.window, cost.session > 0, cost.today >= cost.session, keys.length].join(" ") + "\\nsecond line");`;
+
+test("the status line shows today's money and the user's own line, and a cache miss says its cause once", async () => {
+  await using ground = await openGround(() => say("Hello."));
+  const settings = { terminal: { theme: "light", statusCommand: [process.execPath, "-e", STATUS_PROGRAM] } };
+  ground.putHome(".prefork/settings.json", JSON.stringify(settings));
+  await using screen = new TerminalScreen([], { cwd: ground.work, env: ground.env, columns: 140 });
+  await screen.shows("? help");
+  screen.paste("say hello ".repeat(1_000));
+  await screen.shows("[paste #1");
+  screen.press("enter");
+  await screen.shows(/\$0\.\d+ \(today \$\d/);
+  await screen.shows(/^ ?mine: string claude\S+ default true true \d+ true true 0$/m);
+  assert.ok(!screen.text().includes("second line"));
+  assert.ok(screen.output.includes("\u001b[38;5;242m"), "the light theme");
+  // The provider loses its cache, which nothing that was sent explains.
+  ground.simulator.reset();
+  screen.type("and again\r");
+  await screen.prints("Cache miss (main agent): ");
+  ground.simulator.reset();
+  screen.type("once more\r");
+  await screen.shows((text) => (text.match(/Hello\./g) ?? []).length === 3);
+  assert.equal(screen.all().match(/Cache miss/g)?.length, 1);
+  screen.press("ctrl+c", "ctrl+c");
+  assert.equal(await screen.ended, 0);
+});

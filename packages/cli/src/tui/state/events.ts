@@ -280,7 +280,7 @@ const endTurn = (state: State, event: Of<"turn_ended">): Step => {
   const usd = event.usd ?? 0;
   const figures = (before: CacheFigures | undefined): CacheFigures => ({ ...before, read, prompt });
   if (event.agent !== "main") {
-    const counted = changeChild({ ...state, usd: state.usd + usd }, event.agent, (child) => ({
+    const counted = changeChild(spend(state, usd), event.agent, (child) => ({
       ...child,
       turns: event.turn,
       tokens: child.tokens + prompt + output,
@@ -290,11 +290,17 @@ const endTurn = (state: State, event: Of<"turn_ended">): Step => {
     }));
     return stay(counted);
   }
-  const next = { ...state, usd: state.usd + usd, cache: figures(state.cache) };
+  const next = { ...spend(state, usd), cache: figures(state.cache) };
   return isMiss(state.cache, next.cache, event.at)
     ? { state: next, effects: [{ kind: "explainMiss", agent: "main" }] }
     : stay(next);
 };
+
+const spend = (state: State, usd: number): State => ({
+  ...state,
+  usd: state.usd + usd,
+  ...(state.todayUsd === undefined ? {} : { todayUsd: state.todayUsd + usd }),
+});
 
 /** Less than half of the previous prompt was read although its entry had not expired. */
 const isMiss = (before: CacheFigures | undefined, now: CacheFigures, at: number): boolean =>

@@ -7,7 +7,7 @@ import type { KeyPress } from "./child-keys.ts";
 import { addBlock, clearConversation, explainFamily } from "./conversation.ts";
 import { explainMissOnce, reduceEvent } from "./events.ts";
 import { reduceKey, reduceSubmit } from "./keys.ts";
-import { type Block, type Page, type State, type Step, stay, withoutSession } from "./state.ts";
+import { type Block, type Effect, type Page, type State, type Step, stay, withoutSession } from "./state.ts";
 
 export type Action =
   | { readonly type: "event"; readonly event: RuntimeEvent }
@@ -44,7 +44,11 @@ export const reduce = (state: State, action: Action): Step => {
   switch (action.type) {
     case "event": {
       const step = reduceEvent(state, action.event);
-      return { ...step, state: { ...step.state, now: Math.max(state.now, action.event.at) } };
+      return {
+        ...step,
+        state: { ...step.state, now: Math.max(state.now, action.event.at) },
+        effects: [...step.effects, ...refreshAfter(action.event)],
+      };
     }
     case "key":
       return reduceKey(state, action);
@@ -86,4 +90,11 @@ export const reduce = (state: State, action: Action): Step => {
     case "learned":
       return stay({ ...state, ...action.facts });
   }
+};
+
+/** The events after which the rest of the status line may have changed: the money of today, the user's own line. */
+const refreshAfter = ({ type, agent }: RuntimeEvent): readonly Effect[] => {
+  if (agent !== "main") return [];
+  if (type === "session_opened" || type === "exchange_ended") return [{ kind: "refresh", isMoneyToo: true }];
+  return type === "turn_ended" || type === "mode_changed" ? [{ kind: "refresh", isMoneyToo: false }] : [];
 };

@@ -280,6 +280,8 @@ export type Effect =
   | { readonly kind: "redraw" }
   | { readonly kind: "suspend" }
   | { readonly kind: "notify"; readonly text: string }
+  /** The status line shows figures that are read from elsewhere. */
+  | { readonly kind: "refresh"; readonly isMoneyToo: boolean }
   | { readonly kind: "explainFamily"; readonly family: string }
   | { readonly kind: "explainMiss"; readonly agent: string }
   | { readonly kind: "quit" };

@@ -51,12 +51,19 @@ const MODE_NAMES: Readonly<Record<string, string>> = {
   bypass: "asks nothing",
 };
 
+/** Above this share of the window the agent will soon have to summarize. */
+const NEARLY_FULL = 0.8;
+
+const contextUsed = ({ cache, window }: State, theme: Theme): string => {
+  if (!cache || cache.prompt === 0) return "";
+  const text = `context ${shortTokens(cache.prompt)}${window ? ` of ${shortTokens(window)}` : ""}`;
+  return window && cache.prompt > window * NEARLY_FULL ? theme.warning(`${text}, nearly full`) : theme.faint(text);
+};
+
 export const renderStatus = (state: State, width: number, theme: Theme): readonly string[] => {
   const { cache, now } = state;
-  const used =
-    cache && cache.prompt > 0
-      ? `context ${shortTokens(cache.prompt)}${state.window ? ` of ${shortTokens(state.window)}` : ""}`
-      : "";
+  const used = contextUsed(state, theme);
+  const isNearlyFull = used.includes("nearly full");
   const share = cache && cache.prompt > 0 ? `${percent(cache.read / cache.prompt)} cached` : "";
   const warm =
     cache?.warmUntil === undefined
@@ -69,13 +76,13 @@ export const renderStatus = (state: State, width: number, theme: Theme): readonl
   const mode = state.engine === "" ? "" : (MODE_NAMES[state.mode] ?? state.mode);
   const engine = state.engine === "rehearsal" ? "rehearsal engine, no model" : state.model;
   // The most important first; what does not fit is left out from the end.
-  const parts = ["? help", money, mode, engine, share, warm, used].filter(Boolean);
+  const parts = [...(isNearlyFull ? [used] : []), "? help", money, mode, engine, share, warm, used].filter(Boolean);
   const fitting: string[] = [];
-  for (const part of parts) if (widthOf([...fitting, part].join(" · ")) <= width) fitting.push(part);
+  for (const part of new Set(parts)) if (widthOf([...fitting, part].join(" · ")) <= width) fitting.push(part);
   const order = [mode, engine, used, share, warm, money, "? help"].filter((part) => fitting.includes(part));
   return [
-    theme.faint(order.join(" · ")),
-    ...(state.statusText === undefined ? [] : [theme.faint(cut(state.statusText, width))]),
+    order.map((part) => (part === used ? part : theme.faint(part))).join(theme.faint(" · ")),
+    ...(!state.statusText ? [] : [theme.faint(cut(state.statusText, width))]),
   ];
 };
 

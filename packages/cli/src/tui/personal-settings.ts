@@ -1,0 +1,79 @@
+/** Applies the user's settings for the terminal: theme, status command.
+ *  Invariant: nothing here delays the first frame; a setting that does not work is reported and changes nothing else.
+ *  Elsewhere: reading them (terminal-settings.ts), the editor (external-editor.ts). */
+
+import type { TerminalSettings } from "@prefork/guard";
+import type { Io } from "../io.ts";
+import type { Screen } from "./screen.ts";
+import type { SpentToday } from "./spent-today.ts";
+import { type Action, type State, safeText } from "./state/index.ts";
+import type { StatusCommand } from "./status-command.ts";
+import { chooseTheme } from "./views/index.ts";
+
+export type PersonalContext = {
+  readonly io: Io;
+  readonly screen: Screen;
+  readonly state: () => State;
+  readonly dispatch: (action: Action) => void;
+};
+
+export class PersonalSettings {
+  readonly #context: PersonalContext;
+  readonly #settings = Promise.withResolvers<TerminalSettings>();
+  #spent: SpentToday | undefined;
+  #status: Promise<StatusCommand> | undefined;
+  #isStopped = false;
+
+  constructor(context: PersonalContext) {
+    this.#context = context;
+  }
+
+  get settings(): Promise<TerminalSettings> {
+    return this.#settings.promise;
+  }
+
+  /** After the first frame. The terminal is asked for its background while the settings are read. */
+  async apply(): Promise<void> {
+    const { io, screen } = this.#context;
+    const { colour: hasColour, env } = io;
+    const answer = hasColour ? screen.background() : undefined;
+    const { readTerminalSettings } = await import("./terminal-settings.ts");
+    const settings = await readTerminalSettings(io);
+    this.#settings.resolve(settings);
+    screen.setTheme(chooseTheme(settings.theme, { hasColour, env, background: await answer }));
+  }
+
+  /** Runs the user's status command, and adds up what was spent today. */
+  async refresh(isMoneyToo: boolean): Promise<void> {
+    const { io, dispatch } = this.#context;
+    if (isMoneyToo) {
+      const { SpentToday: Spent } = await import("./spent-today.ts");
+      this.#spent ??= new Spent(io);
+      const todayUsd = await this.#spent.sum(Date.now()).catch(() => undefined); // no journal can be read: no figure
+      if (todayUsd !== undefined) dispatch({ type: "learned", facts: { todayUsd } });
+    }
+    const { statusCommand } = await this.settings;
+    if (statusCommand === undefined || this.#isStopped) return;
+    this.#status ??= this.#openStatus(statusCommand);
+    (await this.#status).request();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    void this.#status?.then((status) => status.stop());
+  }
+
+  async #openStatus(command: string | readonly string[]): Promise<StatusCommand> {
+    const { io, state, dispatch } = this.#context;
+    const { StatusCommand: Status, statusFacts } = await import("./status-command.ts");
+    return new Status({
+      ...{ command, env: io.env },
+      facts: () => statusFacts(state()),
+      onLine: (statusText) => dispatch({ type: "learned", facts: { statusText } }),
+      onFailure: (reason) => {
+        const text = safeText(`terminal.statusCommand ${reason}.`);
+        dispatch({ type: "printed", block: { kind: "notice", level: "warn", text } });
+      },
+    });
+  }
+}
