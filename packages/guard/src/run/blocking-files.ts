@@ -21,9 +21,15 @@ const ALWAYS_READ: readonly string[] = [
 const SKIPPED_FOLDERS: readonly string[] = [".git", "node_modules", ".venv", "venv", "target", "vendor", ".cache"];
 const MOST_NAMES = 400;
 
-/** Throws if the folder could not be listed, though a program could list it. */
-const entriesOf = (folder: string, most: number): readonly Dirent[] =>
-  unlessMissing(folder, () => listFolder(folder, most)) ?? [];
+/** Throws if the folder cannot be listed for lack of resources. One that is too deep to be listed is beyond the bound. */
+const entriesOf = (folder: string, most: number): readonly Dirent[] => {
+  try {
+    return unlessMissing(folder, () => listFolder(folder, most)) ?? [];
+  } catch (error) {
+    if (error instanceof UncheckedPathError && error.code === "ENAMETOOLONG") return [];
+    throw error;
+  }
+};
 
 /** Must the file that a link leads to not be read? */
 export type LinkJudge = (target: string) => boolean;

@@ -9,6 +9,7 @@ import { classify, planHazard } from "@prefork/guard";
 import { scratch } from "@prefork/testing/scratch";
 import { checkSecretsHidden, gitIn, mustNotRun, repositoryWithSecrets, runReadOnly } from "@prefork/testing/with-keys";
 import { GitViews } from "../../src/git/index.ts";
+import { findBlockingFile } from "../../src/run/index.ts";
 
 /** A link so deep that its absolute path is too long for the system, while a program can open its relative one. */
 const putDeepLink = (folder: string, target: string): string => {
@@ -30,6 +31,7 @@ test("a link whose absolute path is too long to look up is not read", async () =
   const name = putDeepLink(place.work, "../.netrc");
   try {
     assert.equal(spawnSync("cat", [name], { cwd: place.work, encoding: "utf8" }).status, 0); // a program can open it
+    assert.equal(findBlockingFile(place.work), undefined); // a search of the whole tree runs, as far as it gets
     const read = await runReadOnly(`cat ${name}`, place);
     assert.deepEqual(
       [read.isRefused, read.shown.includes("secret"), /could not be checked \(ENAMETOOLONG\)/.test(read.shown)],

@@ -134,7 +134,6 @@ const started = (
   variables: Readonly<Record<string, string>>,
 ): Promise<GitAnswer> =>
   new Promise((done) => {
-    const [program = "", ...args] = withMemoryLimit(readOnlySandbox ? readOnlySandbox.enter(plain, cwd) : plain);
     const how = {
       cwd,
       env: { ...cleanEnvironment(), ...variables },
@@ -143,12 +142,13 @@ const started = (
       killSignal: "SIGKILL",
     } as const;
     try {
+      const [program = "", ...args] = withMemoryLimit(readOnlySandbox ? readOnlySandbox.enter(plain, cwd) : plain);
       const child = execFile(program, args, how, (error, text, complaint) => {
         const isLong = error?.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER";
         done(error ? { text, complaint, problem: isLong ? "too long" : "failed" } : { text, complaint });
       });
       child.stdin?.end();
     } catch {
-      done(FAILED); // more words than the system passes on
+      done(FAILED); // more words than the system passes on, or a sandbox that cannot be prepared
     }
   });
