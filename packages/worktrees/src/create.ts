@@ -6,13 +6,14 @@
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, lstat, mkdir, readlink, realpath, rmdir, symlink } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { isPseudoPath } from "@prefork/guard/internal";
 import { toWorktreeError, WorktreeError } from "./errors.ts";
 import { bytesOf, displayPath, fieldsOf, type TreePath } from "./git.ts";
 import { dropUnfinishedRecords, lockReason, openWorktree, removeWorktreeFolder } from "./open-worktree.ts";
 import { baseRef, branchOf, branchRef, dropRefs, readRef, requireTaskName, setRefs } from "./refs.ts";
 import { dependOnCheckout, type Repository } from "./repository.ts";
+import { requireRoom } from "./room.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { WorktreeStore } from "./store.ts";
 
@@ -51,6 +52,7 @@ export const createWorktree = async (place: WorktreeContext, options: CreateOpti
   const leftOut = snapshot.leftOut.map(displayPath);
   try {
     signal?.throwIfAborted();
+    await requireRoom(top, snapshot.size, dirname(path));
     await setRefs(repository, [{ ref: baseRef(task), to: snapshot.commit }]);
     const how = ["--no-checkout", "--no-track", "--lock", "--reason", lockReason(task), "-b", branchOf(task)];
     await store.lockGitList(() => git.out(["worktree", "add", "--quiet", ...how, path, snapshot.commit]));

@@ -33,6 +33,9 @@ const SWITCHED_OFF: Settings = {
   "maintenance.auto": "false",
   "core.logAllRefUpdates": "false",
   "core.splitIndex": "false",
+  // Otherwise a crafted index could pass off any object as the content of an unchanged file.
+  "core.checkStat": "default",
+  "core.trustctime": "true",
   "index.recordEndOfIndexEntries": "false",
   "commit.gpgSign": "false",
   "merge.renames": "true",

@@ -12,6 +12,7 @@ import { WorktreeError } from "./errors.ts";
 import { bytesOf, fieldsOf, inputOf, messagePath, type TreePath } from "./git.ts";
 import { copyIndex } from "./private-index.ts";
 import type { Repository } from "./repository.ts";
+import { sizeOfTree, type TreeSize } from "./room.ts";
 
 export type UntrackedLimit = {
   /** All untracked files together. Default: 64 MiB. */
@@ -37,6 +38,7 @@ export type Snapshot = TreeReading & {
   readonly id: string;
   readonly commit: string;
   readonly head: string | undefined;
+  readonly size: TreeSize;
 };
 
 /** Everything, without limits. */
@@ -141,13 +143,11 @@ export const takeSnapshot = async (
 ): Promise<Snapshot> => {
   const reading = await readTree(repository, scratch, limit);
   const { head } = repository;
-  const id = randomUUID();
-  return {
-    ...reading,
-    id,
-    head,
-    commit: await commitTree(repository, reading.tree, { parent: head, message: MESSAGE }),
-  };
+  const [size, commit] = await Promise.all([
+    sizeOfTree(repository, reading.tree, reading.absent),
+    commitTree(repository, reading.tree, { parent: head, message: MESSAGE }),
+  ]);
+  return { ...reading, id: randomUUID(), head, size, commit };
 };
 
 const MESSAGE =

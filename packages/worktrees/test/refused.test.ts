@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { WorktreeError } from "../src/index.ts";
@@ -229,3 +239,50 @@ test("work in a subfolder continues in the same subfolder of the worktree", asyn
     execFileSync("ls", { cwd: created.cwd });
   }
 });
+
+test("a tree that is far larger than the checkout is refused before anything is written", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  ground.put("large", Buffer.alloc(40_000_000, "a")); // packs to 40 KB
+  const blob = ground.git("hash-object", "-w", "large").trim();
+  ground.drop("large");
+  const names = Array.from({ length: 8 }, (_, at) => `claimed/${at}`);
+  for (const name of names) ground.git("update-index", "--add", "--cacheinfo", `100644,${blob},${name}`);
+  ground.git("update-index", "--skip-worktree", ...names); // so that git does not miss the files
+  const worktrees = await ground.open();
+  const snapshot = await worktrees.snapshot();
+  await assert.rejects(
+    worktrees.create({ task: "t", label: "", snapshot }),
+    /a worktree would take 305\.2 MiB, and the same files take 0\.0 MiB in the checkout/,
+  );
+  assert.deepEqual(
+    readdirSync(ground.at("state"), { recursive: true }).filter((name) => /claimed/.test(String(name))),
+    [],
+  );
+});
+
+test("an index that passes off another object as an unchanged file is not believed", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  ground.put("f", "hi\n");
+  ground.put("other", "ho\n");
+  ground.git("add", "f");
+  const [mine, other] = ["f", "other"].map((name) => ground.git("hash-object", "-w", name).trim());
+  ground.git("config", "core.checkStat", "minimal");
+  ground.git("config", "core.trustctime", "false");
+  utimesSync(join(ground.path, "f"), 1_577_836_800, 1_577_836_800);
+  ground.git("update-index", "--refresh");
+  const index = join(ground.path, ".git/index");
+  const forged = readFileSync(index).toString("latin1").slice(0, -20).replace(bytesIn(mine), bytesIn(other));
+  const body = Buffer.from(forged, "latin1");
+  writeFileSync(index, Buffer.concat([body, createHash("sha1").update(body).digest()]));
+  rmSync(join(ground.path, "f"));
+  ground.put("f", "hi\n"); // unpacked elsewhere, with the same size and time
+  utimesSync(join(ground.path, "f"), 1_577_836_800, 1_577_836_800);
+  assert.doesNotMatch(ground.git("diff-files", "--name-only"), /^f$/m); // git believes it
+  const worktrees = await ground.open();
+  const created = await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
+  assert.equal(readFileSync(join(created.path, "f"), "utf8"), "hi\n");
+});
+
+const bytesIn = (hash: string | undefined): string => Buffer.from(hash ?? "", "hex").toString("latin1");
