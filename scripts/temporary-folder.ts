@@ -6,13 +6,14 @@
  *  Elsewhere: the temporary folder of one test (packages/testing/src/scratch.ts). */
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** Makes the folder and names it in TMPDIR. A TMPDIR that is already set was chosen by the user and stays. */
 export const makeTemporaryFolder = (environment: NodeJS.ProcessEnv): Disposable => {
   const path = mkdtempSync(join(tmpdir(), "run-")); // short, so that scratch.ts can keep paths as long as without it
+  chmodSync(path, 0o711); // tests that give up root's rights must be able to enter their own folder
   environment.GIT_TEMPLATE_DIR ??= makeGitTemplate(path);
   if (environment.TMPDIR === undefined) {
     spawnSync("chattr", ["+T", path], { stdio: "ignore" });
