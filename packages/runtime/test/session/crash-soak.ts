@@ -37,7 +37,7 @@ export const endOf =
   (callId: string) =>
   ({ life }: Whole): readonly Moment[] =>
     life.shown.flatMap((event, at) =>
-      event.type === "call_ended" && event.callId === callId ? [{ events: at + 1, ms: 0 }] : [],
+      event.type === "call_ended" && event.callId === callId ? [{ events: at + 1, ms: 0, ended: callId }] : [],
     );
 
 /** While the conversation is summed up and begun anew: too short a while for chance to hit it often. */

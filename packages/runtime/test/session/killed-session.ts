@@ -19,8 +19,9 @@ const PROGRAM = fileURLToPath(new URL("long-session-process.ts", import.meta.url
 /** A process that takes longer hangs. */
 const MOST_MS = 240_000;
 
-/** So many events after the beginning, and then so much later. */
-export type Moment = { readonly events: number; readonly ms: number };
+/** So many events after the beginning, and then so much later. `ended`: when this call's end is shown instead, because calls
+ *  that run at the same time may end in another order. */
+export type Moment = { readonly events: number; readonly ms: number; readonly ended?: string };
 
 export type Life = {
   readonly pid: number;
@@ -47,13 +48,16 @@ const live = async ({ base, url, stood, until }: Living): Promise<Life> => {
   for await (const line of createInterface({ input: child.stdout })) {
     const event = eventIn(line);
     if (event) shown.push(event);
-    if (until && shown.length === until.events) {
+    if (until && event && isReached(until, event, shown.length)) {
       if (until.ms > 0) await delay(until.ms);
       child.kill("SIGKILL");
     }
   }
   return { pid: child.pid ?? 0, shown, ...(await ended) };
 };
+
+const isReached = ({ events, ended }: Moment, event: RuntimeEvent, count: number): boolean =>
+  ended === undefined ? count === events : event.type === "call_ended" && event.callId === ended;
 
 /** The last line of a process that was killed may be cut. */
 const eventIn = (line: string): RuntimeEvent | undefined => {
