@@ -15,6 +15,8 @@ export type Io = {
   readonly signal: AbortSignal;
   /** The exit code of an interrupted run. Default: 130, as for Ctrl-C. */
   readonly interruptedCode?: () => number;
+  /** While it is held, Ctrl-C is reported here and ends nothing. Default: Ctrl-C cannot be taken. */
+  readonly takeInterrupts?: (onInterrupt: () => void) => Disposable;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The lines of standard input. It can be read once; the signal stops reading, even while it waits. */
   readonly input: (signal?: AbortSignal) => AsyncIterable<string>;

@@ -153,11 +153,18 @@ export const main = async (argv: readonly string[]): Promise<number> => {
   const interrupt = new AbortController();
   const received: { signal?: NodeJS.Signals } = {};
   const stop = (): void => interrupt.abort();
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-    process.once(signal, () => {
-      received.signal ??= signal;
-      stop();
-    });
+  const taken: { onInterrupt?: () => void } = {};
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    const receive = (): void => {
+      if (signal === "SIGINT" && taken.onInterrupt) taken.onInterrupt();
+      else {
+        process.off(signal, receive);
+        received.signal ??= signal;
+        stop();
+      }
+    };
+    process.on(signal, receive);
+  }
   // A reader that closes the pipe (`prefork demo | head -1`) is not a failure, but the command shuts down in order.
   const reader = { left: false };
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -181,6 +188,10 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     isTerminal: isTerminal && process.stderr.isTTY === true,
     signal: interrupt.signal,
     interruptedCode,
+    takeInterrupts: (onInterrupt) => {
+      taken.onInterrupt = onInterrupt;
+      return { [Symbol.dispose]: () => void delete taken.onInterrupt };
+    },
     env,
     hasForkAncestor: async () => (await import("@prefork/runtime/internal")).hasForkAncestor(),
     // An interrupt must work while the input is still open.

@@ -23,6 +23,7 @@ export const terminalCommand =
         .option("--cwd <dir>", "folder to work in")
         .option("--add-dir <dir>", "another folder that belongs to the workspace (repeatable)", collect)
         .option("--append-system-prompt <text>", "text to add to the system prompt")
+        .option("--screen-reader", "plain lines instead of a screen")
         .option("-c, --continue", "resume the last session in this folder")
         .option("-r, --resume [id]", "resume this session, or the last one in this folder"),
     ).action(async (words: readonly string[], flags: TerminalRequest["flags"]) => {

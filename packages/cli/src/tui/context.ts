@@ -3,9 +3,9 @@
 
 import type { TerminalSettings } from "@prefork/guard";
 import type { Io } from "../io.ts";
-import type { Screen } from "./screen.ts";
-import type { Action, State } from "./state/index.ts";
+import type { Action, State, TrustChoice } from "./state/index.ts";
 import type { TerminalSession } from "./terminal-session.ts";
+import type { TerminalView } from "./terminal-view.ts";
 import type { ThemeName } from "./views/index.ts";
 
 export type CapturedRun = { readonly code: number; readonly text: string };
@@ -18,9 +18,7 @@ export type TerminalContext = {
   readonly settings: Promise<TerminalSettings>;
   readonly state: () => State;
   readonly dispatch: (action: Action) => void;
-  readonly screen: Pick<Screen, "draw" | "redraw"> & {
-    readonly input: Pick<Screen["input"], "setText" | "getExpandedText" | "facts">;
-  };
+  readonly screen: Pick<TerminalView, "draw" | "redraw" | "input">;
   /** Resolves when the session is open. */
   readonly session: () => Promise<TerminalSession>;
   /** Closes this session and opens another one: a new one, or an earlier one by id, with another model if one is named. */
@@ -37,6 +35,7 @@ export type TerminalContext = {
   readonly cancel: () => void;
   /** Writes a control sequence to the terminal itself. */
   readonly writeSequence: (sequence: string) => void;
+  readonly answerTrust: (choice: TrustChoice) => void;
   readonly suspend: () => void;
   readonly notify: (text: string) => void;
   /** Runs the user's status command, and adds up what was spent today. */

@@ -43,6 +43,8 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       if (!isOpen) dispatch({ type: "hinted", text: "The question was answered elsewhere, or is no longer needed." });
       return;
     }
+    case "trust":
+      return context.answerTrust(effect.choice);
     case "mode": {
       const { setMode } = await context.session();
       if (setMode) setMode(effect.mode);

@@ -2,6 +2,7 @@
  *  Invariant: questions wait for the terminal, or for whoever else is attached; closing ends the session and its engine.
  *  Elsewhere: flags and settings (../print), the session (@prefork/runtime). */
 
+import type { Session } from "@prefork/runtime";
 import type { SessionStore } from "@prefork/runtime/observe";
 import { modelFacts } from "@prefork/wire";
 import { type Io, isStartedByFork, UsageError } from "../io.ts";
@@ -16,10 +17,16 @@ import {
   type SessionPlan,
 } from "../print/index.ts";
 import { readEarlier } from "./earlier-blocks.ts";
+import type { OpenedHere } from "./first-run.ts";
 import type { OpenedSession } from "./terminal-session.ts";
 
 export type OpenRequest = {
-  readonly flags: SessionFlags & EngineFlags & ResumeFlags & { readonly forks?: boolean };
+  readonly flags: SessionFlags &
+    EngineFlags &
+    ResumeFlags & {
+      readonly forks?: boolean;
+      readonly screenReader?: boolean;
+    };
 };
 
 export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<OpenedSession> => {
@@ -36,7 +43,9 @@ export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<
     own: session,
     notices,
     // With what its forks have cost.
-    ...(resume ? { earlier: { ...(await readEarlier(storeIn(plan), resume.id)), usd: session.spent.usd } } : {}),
+    ...(resume
+      ? { earlier: { ...(await readEarlier(storeIn(plan), resume.id)), usd: session.spent.usd } }
+      : { welcome: welcomeOf(session, plan) }),
     ...windowOf(session.model),
     setMode: (mode) => session.setMode(mode),
     close: async () => opened[Symbol.asyncDispose](),
@@ -44,6 +53,10 @@ export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<
 };
 
 const storeIn = ({ state }: SessionPlan): SessionStore => ({ state, now: Date.now, newId: () => "" });
+
+const welcomeOf = ({ id, engine, model }: Session, plan: SessionPlan): OpenedHere => ({
+  ...{ cwd: plan.cwd, store: storeIn(plan), session: id, engine, model },
+});
 
 const windowOf = (model: string): { readonly window?: number } => {
   const window = modelFacts(model)?.window;

@@ -4,21 +4,29 @@
  *  Elsewhere: the state (state), the screen (screen.ts), the session of this process (local-session.ts) or of another
  *  one (attached-session.ts). */
 
-import { mkdir, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
-import { join } from "node:path";
 import type { Io } from "../io.ts";
 import type { AttachRequest } from "./attached-session.ts";
-import { Completions } from "./completion.ts";
+import { chooseView } from "./choose-view.ts";
 import type { CapturedRun, SwitchTarget, TerminalContext } from "./context.ts";
+import { logCrash } from "./crash-log.ts";
 import { runEffect } from "./effects.ts";
+import type { OpenedHere } from "./first-run.ts";
 import type { OpenRequest } from "./local-session.ts";
 import { PersonalSettings } from "./personal-settings.ts";
 import { PromptHistory } from "./prompt-history.ts";
-import { Screen } from "./screen.ts";
-import { type Action, initialState, reduce, type State, safeLine, safeText } from "./state/index.ts";
+import {
+  type Action,
+  initialState,
+  reduce,
+  type State,
+  safeLine,
+  safeText,
+  type TrustChoice,
+  type TrustQuestion,
+} from "./state/index.ts";
+import { StopSignals } from "./stop-signals.ts";
 import type { Attachment, OpenedSession, TerminalSession } from "./terminal-session.ts";
-import { chooseTheme } from "./views/index.ts";
+import type { TerminalView, ViewFactory } from "./terminal-view.ts";
 
 export type TerminalRequest = {
   readonly flags: OpenRequest["flags"];
@@ -31,16 +39,19 @@ export type TerminalRequest = {
 };
 
 const TICK_MS = 1_000;
+/** How long the session may take to close after a crash. */
+const CRASH_MS = 3_000;
 
 export const openTerminal = async (request: TerminalRequest, io: Io): Promise<number> => {
-  const terminal = new TerminalProgram(request, io);
+  const terminal = new TerminalProgram(request, io, await chooseView(request.flags, io));
   return terminal.run();
 };
 
 class TerminalProgram {
   readonly #request: TerminalRequest;
   readonly #io: Io;
-  readonly #screen: Screen;
+  readonly #screen: TerminalView;
+  readonly #stops: StopSignals;
   readonly #history: PromptHistory;
   #state: State;
   #session: Promise<TerminalSession>;
@@ -55,20 +66,30 @@ class TerminalProgram {
   #isEnding = false;
   #working: AbortController | undefined;
   readonly #personal: PersonalSettings;
+  #hasCrashed = false;
+  #answerTrust: (choice: TrustChoice) => void = () => undefined;
 
-  constructor(request: TerminalRequest, io: Io) {
+  constructor(request: TerminalRequest, io: Io, view: ViewFactory) {
     this.#request = request;
     this.#io = io;
     const { columns = 80, rows = 24 } = process.stdout;
     this.#state = initialState({ cwd: process.cwd(), columns, rows, now: Date.now() });
     this.#session = this.#expectSession();
-    this.#history = new PromptHistory(io.env.HOME || homedir(), process.cwd());
-    this.#screen = new Screen({
-      theme: chooseTheme("system", { hasColour: io.colour, env: io.env }),
-      completions: new Completions({ io, state: () => this.#state }),
+    this.#history = new PromptHistory(io.env, process.cwd());
+    this.#screen = view({
+      io,
       state: (width, height) => this.#sized(width, height),
       onKey: (key, input) => this.dispatch({ type: "key", key, input, at: Date.now() }) ?? false,
       onSubmit: (text) => this.dispatch({ type: "submitted", text, at: Date.now() }),
+      onEnd: () => this.#quit(0),
+    });
+    this.#stops = new StopSignals({
+      release: () => this.#screen.stop(),
+      take: () => {
+        if (this.#isEnding) return;
+        this.#screen.start();
+        this.#screen.redraw();
+      },
     });
     this.#personal = new PersonalSettings({
       ...{ io, screen: this.#screen, state: () => this.#state },
@@ -81,8 +102,9 @@ class TerminalProgram {
     const crashed = (error: unknown): void => void this.#crash(error);
     const leave = (): void => this.#quit(this.#io.interruptedCode?.() ?? 130);
     process.once("exit", restore);
-    process.once("uncaughtException", crashed);
-    process.once("unhandledRejection", crashed);
+    process.on("uncaughtException", crashed);
+    process.on("unhandledRejection", crashed);
+    this.#stops.listen();
     this.#io.signal.addEventListener("abort", leave, { once: true });
     this.#screen.start();
     const ticker = setInterval(() => this.#tick(), TICK_MS);
@@ -98,6 +120,7 @@ class TerminalProgram {
     } finally {
       clearInterval(ticker);
       this.#personal.stop();
+      this.#stops.ignore();
       this.#screen.stop();
       await this.#close();
       process.off("exit", restore);
@@ -117,7 +140,7 @@ class TerminalProgram {
     return step.isHandled;
   }
 
-  #sized(columns: number, rows: number): State {
+  #sized(columns = this.#state.columns, rows = this.#state.rows): State {
     if (this.#state.columns !== columns || this.#state.rows !== rows)
       this.#state = reduce(this.#state, { type: "resized", columns, rows }).state;
     return this.#state;
@@ -149,8 +172,10 @@ class TerminalProgram {
   async #open(): Promise<void> {
     try {
       const { attach, flags } = this.#request;
+      if (!attach && !(await this.#askTrust())) return this.#quit(0);
       const session = attach ? await openAttached(attach) : await this.#openWith(flags);
       this.#begin(session, session.earlier);
+      if (session.welcome) void this.#welcome(session.welcome);
     } catch (error) {
       this.#failSession(error);
       this.#ended.reject(error);
@@ -171,6 +196,32 @@ class TerminalProgram {
     this.#opened = session;
     this.#setSession(session);
     void this.#follow(session);
+  }
+
+  /** Returns false if the person leaves. Prompts that are typed meanwhile wait for the session. */
+  async #askTrust(): Promise<boolean> {
+    const { askTrust } = await import("./ask-trust.ts");
+    const ask = (question: TrustQuestion): Promise<TrustChoice> => {
+      const { promise, resolve } = Promise.withResolvers<TrustChoice>();
+      this.#answerTrust = resolve;
+      this.dispatch({ type: "trustAsked", question });
+      return promise;
+    };
+    return askTrust({ cwd: this.#request.flags.cwd, ask, warn: (text) => this.#print("warn", text) }, this.#io);
+  }
+
+  /** For somebody who has not used prefork in this folder. */
+  async #welcome(welcome: OpenedHere): Promise<void> {
+    const { readFirstRun, localEngineLines } = await import("./first-run.ts");
+    try {
+      const first = await readFirstRun(welcome, this.#io.env);
+      if (!first || this.#state.runningSince !== undefined) return;
+      this.#print("info", first.text);
+      if (this.#state.queue.length === 0) this.dispatch({ type: "suggested", prompts: first.suggestions });
+      for (const line of await localEngineLines(this.#io.env)) this.#print("info", line);
+    } catch {
+      // a greeting is worth no error
+    }
   }
 
   async #follow({ control, attachment }: OpenedSession): Promise<void> {
@@ -252,11 +303,12 @@ class TerminalProgram {
       lend: (work) => this.#lend(work),
       work: (label, run) => this.#work(label, run),
       cancel: () => this.#working?.abort(),
-      writeSequence: (sequence) => void process.stdout.write(sequence),
-      suspend: () => this.#suspend(),
+      writeSequence: (sequence) => this.#screen.writeSequence(sequence),
+      answerTrust: (choice) => this.#answerTrust(choice),
+      suspend: () => this.#stops.suspend(),
       notify: () => undefined,
       refresh: (isMoneyToo) => this.#personal.refresh(isMoneyToo),
-      setTheme: (name) => this.#screen.setTheme(chooseTheme(name, { hasColour: this.#io.colour, env: this.#io.env })),
+      setTheme: (name) => this.#screen.setTheme(name),
       explain: {
         family: async (family) => (await import("./explain-figures.ts")).familyFigures(family, this.#state, this.#io),
         lastMiss: async (agent) => (await import("./explain-figures.ts")).lastMiss(agent, this.#state, this.#io),
@@ -306,15 +358,6 @@ class TerminalProgram {
     }
   }
 
-  #suspend(): void {
-    this.#screen.stop();
-    process.once("SIGCONT", () => {
-      this.#screen.start();
-      this.#screen.redraw();
-    });
-    process.kill(process.pid, "SIGTSTP");
-  }
-
   // --- the end -----------------------------------------------------------------------------------------------------------
 
   #quit(code: number): void {
@@ -333,18 +376,14 @@ class TerminalProgram {
       this.#io.out(`To continue this session: prefork --resume ${safeLine(session)}\n`);
   }
 
+  /** An error that nobody expected. The second one, while the first is written down, adds nothing. */
   async #crash(error: unknown): Promise<void> {
+    this.#stops.ignore();
     this.#screen.stop();
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    const folder = join(this.#io.env.HOME || homedir(), ".local", "state", "prefork", "crashes");
-    const file = join(folder, `${new Date().toISOString().replaceAll(":", "-")}.txt`);
-    try {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      await writeFile(file, text, { mode: 0o600 });
-      this.#io.err(`prefork: an unexpected error ended the terminal; it is described in ${file}\n`);
-    } catch {
-      this.#io.err(`prefork: an unexpected error ended the terminal: ${safeLine(text)}\n`);
-    }
+    if (this.#hasCrashed) return;
+    this.#hasCrashed = true;
+    this.#io.err(`${await logCrash(error, this.#io)}\n`);
+    setTimeout(() => process.exit(1), CRASH_MS).unref(); // what crashed may also hang
     this.#quit(1);
   }
 }

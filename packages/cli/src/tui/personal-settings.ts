@@ -4,15 +4,14 @@
 
 import type { TerminalSettings } from "@prefork/guard";
 import type { Io } from "../io.ts";
-import type { Screen } from "./screen.ts";
 import type { SpentToday } from "./spent-today.ts";
 import { type Action, type State, safeText } from "./state/index.ts";
 import type { StatusCommand } from "./status-command.ts";
-import { chooseTheme } from "./views/index.ts";
+import type { TerminalView } from "./terminal-view.ts";
 
 export type PersonalContext = {
   readonly io: Io;
-  readonly screen: Screen;
+  readonly screen: Pick<TerminalView, "applySettings">;
   readonly state: () => State;
   readonly dispatch: (action: Action) => void;
 };
@@ -32,15 +31,13 @@ export class PersonalSettings {
     return this.#settings.promise;
   }
 
-  /** After the first frame. The terminal is asked for its background while the settings are read. */
+  /** After the first frame. */
   async apply(): Promise<void> {
     const { io, screen } = this.#context;
-    const { colour: hasColour, env } = io;
-    const answer = hasColour ? screen.background() : undefined;
+    const applied = screen.applySettings(this.settings);
     const { readTerminalSettings } = await import("./terminal-settings.ts");
-    const settings = await readTerminalSettings(io);
-    this.#settings.resolve(settings);
-    screen.setTheme(chooseTheme(settings.theme, { hasColour, env, background: await answer }));
+    this.#settings.resolve(await readTerminalSettings(io));
+    await applied;
   }
 
   /** Runs the user's status command, and adds up what was spent today. */

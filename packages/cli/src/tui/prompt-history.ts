@@ -5,25 +5,28 @@
 
 import { createHash } from "node:crypto";
 import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
 const MAX_PROMPTS = 200;
 const MAX_FILE = 1_000_000;
 
 export class PromptHistory {
-  readonly #file: string;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #name: string;
 
-  constructor(home: string, cwd: string) {
-    const name = createHash("sha256").update(cwd).digest("hex").slice(0, 16);
-    this.#file = join(home, ".local", "state", "prefork", "prompts", `${name}.jsonl`);
+  constructor(env: Readonly<Record<string, string | undefined>>, cwd: string) {
+    this.#env = env;
+    this.#name = `${createHash("sha256").update(cwd).digest("hex").slice(0, 16)}.jsonl`;
   }
 
   /** Oldest first. */
   async load(): Promise<readonly string[]> {
     try {
-      const text = await readFile(this.#file, "utf8");
+      const file = await this.#file();
+      const text = await readFile(file, "utf8");
       const prompts = text.split("\n").flatMap(parsePrompt).slice(-MAX_PROMPTS);
-      if (text.length > MAX_FILE) await writeFile(this.#file, prompts.map(toLine).join(""), { mode: 0o600 });
+      if (text.length > MAX_FILE) await writeFile(file, prompts.map(toLine).join(""), { mode: 0o600 });
       return prompts;
     } catch {
       return [];
@@ -32,11 +35,18 @@ export class PromptHistory {
 
   async add(prompt: string): Promise<void> {
     try {
-      await mkdir(dirname(this.#file), { recursive: true, mode: 0o700 });
-      await appendFile(this.#file, toLine(prompt), { mode: 0o600 });
+      const file = await this.#file();
+      await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+      await appendFile(file, toLine(prompt), { mode: 0o600 });
     } catch {
       // the prompt is in the journal all the same
     }
+  }
+
+  /** The guard is loaded when it is needed, because the first frame does not wait for it. */
+  async #file(): Promise<string> {
+    const { stateFolder } = await import("@prefork/guard");
+    return join(stateFolder(this.#env, this.#env.HOME || homedir()), "prompts", this.#name);
   }
 }
 

@@ -21,7 +21,16 @@ import { InputLine } from "./input.ts";
 import { lazyCodeTools } from "./lazy-code-tools.ts";
 import type { Block, InputFacts, State } from "./state/index.ts";
 import type { Theme, ThemeName, ThemeOptions } from "./views/index.ts";
-import { cut, inputLabel, renderAbove, renderBelow, renderBlock, renderPage, themeOf } from "./views/index.ts";
+import {
+  cut,
+  inputLabel,
+  renderAbove,
+  renderBelow,
+  renderBlock,
+  renderPage,
+  renderTrust,
+  themeOf,
+} from "./views/index.ts";
 
 export type ScreenOptions = {
   readonly theme: ThemeName;
@@ -174,6 +183,7 @@ export class Screen {
       this.#size = `${width}x${rows}`;
       this.#reprint(state);
     }
+    if (state.trust) return [...renderTrust(state, state.trust, this.#theme)];
     if (state.page) return [...renderPage(state, state.page, this.#theme)];
     this.#print(state);
     const input = this.input.render(width);

@@ -7,6 +7,7 @@
 import type { Mode } from "@prefork/guard";
 import type { RuntimeEvent, Session, SessionControl } from "@prefork/runtime";
 import type { EarlierConversation } from "./earlier-blocks.ts";
+import type { OpenedHere } from "./first-run.ts";
 
 export type TerminalSession = {
   readonly control: SessionControl;
@@ -22,6 +23,8 @@ export type OpenedSession = TerminalSession & {
   /** What was said before its first event. */
   readonly earlier?: EarlierConversation;
   readonly window?: number;
+  /** What a greeting depends on, if the session is new. */
+  readonly welcome?: OpenedHere;
   /** If it runs in another process. */
   readonly attachment?: Attachment;
 };

@@ -106,7 +106,7 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
 
   // The bill.
   typeLines(screen, "/cost");
-  await screen.shows(/requests?/);
+  await screen.shows(/requests?[\s\S]*Esc back/);
   await closePage(screen);
 
   // The machine fails in the middle of a prompt; nothing is lost.

@@ -39,7 +39,7 @@ export class TerminalScreen implements AsyncDisposable {
   constructor(argv: readonly string[], { cwd, env, columns = 80, rows = 24 }: PtyOptions) {
     this.#emulator = new headless.Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 5_000 });
     this.#pty = spawn(process.execPath, [...process.execArgv, MAIN, ...argv], {
-      ...{ cols: columns, rows, cwd, name: "xterm-256color" },
+      ...{ cols: columns, rows, cwd, name: env.TERM ?? "xterm-256color" },
       env: { ...compiled, TERM: "xterm-256color", LANG: "C.UTF-8", ...env },
     });
     // The emulator answers questions about the terminal, as a real one does.

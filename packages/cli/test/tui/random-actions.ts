@@ -2,7 +2,7 @@
 
 import type { EventBody, RuntimeEvent } from "@prefork/runtime";
 import fc from "fast-check";
-import type { Action } from "../../src/tui/state/index.ts";
+import { type Action, safeLine } from "../../src/tui/state/index.ts";
 
 const AGENTS = ["main", "task-1", "task-2", "task-3"] as const;
 
@@ -168,7 +168,33 @@ const KEYS = [
   "backspace",
 ];
 const CONTROLS = ["c", "d", "l", "o", "q", "b", "g"].map((letter) => `ctrl+${letter}`);
-const LETTERS = [..."yansl12345xmbsq?k jGé"];
+const LETTERS = [..."ytansl12345xmbsq?k jGé"];
+
+const suggested = (prompts: readonly string[]) => (): Action => ({ type: "suggested", prompts });
+
+const anyTrustQuestion = fc.record({
+  allowRules: fc.nat(3),
+  sections: fc.array(
+    fc.record({
+      title: fc.constant("Tool servers"),
+      lines: fc.array(
+        anyText.map((text) => safeLine(text, 200)),
+        { maxLength: 8 },
+      ),
+      isRisk: fc.boolean(),
+    }),
+    { maxLength: 4 },
+  ),
+});
+
+type AnyTrustQuestion = typeof anyTrustQuestion extends fc.Arbitrary<infer Question> ? Question : never;
+
+const trustAsked =
+  (question: AnyTrustQuestion) =>
+  (at: number): Action => ({
+    type: "trustAsked",
+    question: { folder: "/w", ...question, scroll: 0, shownAt: at },
+  });
 
 /** Time passes between them, sometimes more than half a second. */
 export type Timed = { readonly action: (at: number) => Action; readonly afterMs: number };
@@ -226,5 +252,7 @@ export const anyAction: fc.Arbitrary<Timed> = fc.record({
       ),
     },
     { weight: 1, arbitrary: fc.constant((at: number): Action => ({ type: "ticked", at })) },
+    { weight: 1, arbitrary: fc.array(fc.constantFrom("git status", "run `ls`"), { maxLength: 3 }).map(suggested) },
+    { weight: 1, arbitrary: anyTrustQuestion.map(trustAsked) },
   ),
 });

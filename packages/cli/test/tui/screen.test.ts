@@ -7,7 +7,7 @@ import { stripVTControlCharacters } from "node:util";
 import fc from "fast-check";
 import { Screen } from "../../src/tui/screen.ts";
 import { type Action, initialState, reduce, type State } from "../../src/tui/state/index.ts";
-import { renderAbove, renderBelow, renderPage, themeOf } from "../../src/tui/views/index.ts";
+import { renderAbove, renderBelow, renderPage, renderTrust, themeOf } from "../../src/tui/views/index.ts";
 import { EmulatedTerminal } from "./emulated.ts";
 import { anyAction, type Timed } from "./random-actions.ts";
 
@@ -45,6 +45,7 @@ class Played {
 
   /** The lines that must be at the end of the screen. */
   expected(): readonly string[] {
+    if (this.state.trust) return renderTrust(this.state, this.state.trust, theme).map(plain);
     if (this.state.page) return renderPage(this.state, this.state.page, theme).map(plain);
     const input = this.screen.input.render(this.state.columns);
     const below = renderBelow(this.state, theme);

@@ -6,7 +6,7 @@ import { visibleWidth } from "@earendil-works/pi-tui";
 import fc from "fast-check";
 import { splitFinished } from "../../src/tui/state/conversation.ts";
 import { type Action, type Effect, initialState, reduce, type State } from "../../src/tui/state/index.ts";
-import { renderAbove, renderBelow, renderBlock, renderPage, themeOf } from "../../src/tui/views/index.ts";
+import { renderAbove, renderBelow, renderBlock, renderPage, renderTrust, themeOf } from "../../src/tui/views/index.ts";
 import { anyAction, type Timed } from "./random-actions.ts";
 
 const theme = themeOf("dark");
@@ -33,6 +33,7 @@ const play = (actions: readonly Timed[]): Played => {
 };
 
 const shownLines = (state: State): readonly string[] => {
+  if (state.trust) return renderTrust(state, state.trust, theme);
   if (state.page) return renderPage(state, state.page, theme);
   const look = { width: state.columns, theme, cwd: state.cwd, isOpen: false, now: state.now };
   return [
@@ -50,6 +51,7 @@ test("whatever happens, every line fits the screen and has no control sequence b
         assert.ok(visibleWidth(line) <= state.columns, `wider than ${state.columns}: ${JSON.stringify(line)}`);
         assert.doesNotMatch(line.replace(SEQUENCES, ""), CONTROLS);
       }
+      if (state.trust) assert.equal(renderTrust(state, state.trust, theme).length, state.rows);
       if (state.page) assert.equal(renderPage(state, state.page, theme).length, state.rows);
       else assert.ok(renderAbove(state, theme, Math.max(1, state.rows - 4)).length <= Math.max(1, state.rows - 4));
     }),
@@ -72,9 +74,26 @@ test("a question is answered only by its own key, after it could be read, and ne
           assert.equal(effect.questionId, shown?.id);
           assert.match(action.key, /^[ynsl1345]$/);
           assert.ok(action.at - before.questionShownAt >= 500, "it could be read");
-          assert.equal(before.page, undefined);
+          assert.deepEqual([before.page, before.trust], [undefined, undefined]);
           if (before.focus !== "question")
             assert.deepEqual([action.input.isEmpty, action.at - before.lastKeyAt >= 500], [true, true]);
+        }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("a folder is trusted only by a key for it, after the question could be read, and never by a paste or by typing", () => {
+  fc.assert(
+    fc.property(fc.array(anyAction, { maxLength: 60 }), (actions) => {
+      for (const { before, action, effects } of play(actions).steps)
+        for (const effect of effects) {
+          if (effect.kind !== "trust") continue;
+          assert.ok(action.type === "key" && before.trust);
+          if (effect.choice === "leave" && action.key.startsWith("ctrl+")) continue;
+          assert.equal({ t: "trust", a: "accept", n: "later", escape: "later", q: "leave" }[action.key], effect.choice);
+          assert.ok(effect.choice !== "accept" || before.trust.allowRules > 0);
+          assert.ok(action.at - before.trust.shownAt >= 500 && action.at - before.lastKeyAt >= 500, "it could be read");
         }
     }),
     { numRuns: 300 },

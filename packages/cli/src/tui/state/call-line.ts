@@ -4,7 +4,7 @@
 
 import { basename } from "node:path";
 import type { Json, JsonObject } from "@prefork/wire";
-import { safeLine } from "./safe-text.ts";
+import { safeLine, safeText } from "./safe-text.ts";
 
 type Called = { readonly tool: string; readonly args: JsonObject };
 
@@ -84,3 +84,12 @@ const firstText = (args: JsonObject): string => {
 /** A path below the working folder, or its shortest form. */
 export const shortPath = (path: string, cwd: string): string =>
   path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path.length > 60 ? `…/${basename(path)}` : path;
+
+/** The whole call, for a question: its arguments are shown as they are. */
+export const callText = (tool: string, args: JsonObject): string => {
+  if (tool === "Bash" && typeof args.command === "string") return safeText(args.command);
+  const { file_path: path, ...rest } = args;
+  return typeof path === "string"
+    ? `${safeText(path)}\n${safeText(JSON.stringify(rest, undefined, 1))}`
+    : safeText(JSON.stringify(args, undefined, 1));
+};

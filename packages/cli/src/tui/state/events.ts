@@ -49,7 +49,7 @@ export const reduceEvent = (state: State, event: RuntimeEvent): Step => {
         mode: event.mode as State["mode"],
       });
     case "prompt_entered":
-      return stay(event.agent === "main" ? { ...spoken, runningSince: event.at } : spoken);
+      return stay(event.agent === "main" ? { ...spoken, runningSince: event.at, suggestions: [] } : spoken);
     case "turn_started":
       return stay(startTurn(withoutRetry(spoken), event));
     case "turn_ended":

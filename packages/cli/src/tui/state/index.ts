@@ -1,6 +1,6 @@
 /** The terminal's state: what it holds, and how events and keys change it. Nothing here acts. */
 
-export { describeCall } from "./call-line.ts";
+export { callText, describeCall } from "./call-line.ts";
 export type { InputFacts, KeyPress } from "./child-keys.ts";
 export { shownItems } from "./page-keys.ts";
 export { type Action, reduce } from "./reduce.ts";
@@ -17,5 +17,9 @@ export {
   type OpenQuestion,
   type Page,
   type State,
+  type TrustChoice,
+  type TrustQuestion,
+  type TrustSection,
 } from "./state.ts";
 export { isMergeable, type StripRow, stripRows } from "./strip-rows.ts";
+export { trustOptions } from "./trust-keys.ts";

@@ -8,6 +8,7 @@ import { childKey, handled, type InputFacts, type KeyPress, TWICE_MS, withoutPag
 import { reducePageKey } from "./page-keys.ts";
 import { type AnswerChoice, type Effect, type OpenQuestion, type State, type Step, stay } from "./state.ts";
 import { stripRows } from "./strip-rows.ts";
+import { reduceTrustKey } from "./trust-keys.ts";
 
 const GRACE_MS = 500;
 const MODES: readonly Mode[] = ["default", "accept-edits", "plan"];
@@ -22,6 +23,7 @@ export const reduceKey = (before: State, press: KeyPress): Step => {
 };
 
 const route = (state: State, press: KeyPress): Step => {
+  if (state.trust) return reduceTrustKey(state, state.trust, press);
   const shared = sharedKey(state, press);
   if (shared) return shared;
   if (state.page) return reducePageKey(state, state.page, press);
@@ -108,7 +110,11 @@ const inputKey = (state: State, press: KeyPress): Step => {
     case "tab":
       if (!input.isEmpty || input.isCompleting) return notForUs(state);
       if (state.questions.length > 0) return handled(focusQuestion(state));
-      return focusStrip(state) ?? notForUs(state);
+      return focusStrip(state) ?? insertSuggestion(state, 0) ?? notForUs(state);
+    case "1":
+    case "2":
+    case "3":
+      return (input.isEmpty ? insertSuggestion(state, Number(key) - 1) : undefined) ?? notForUs(state);
     case "down":
       if (!input.isOnLastLine || input.isCompleting || !input.isEmpty) return notForUs(state);
       return focusStrip(state) ?? notForUs(state);
@@ -131,6 +137,12 @@ const pressEscape = (state: State, at: number, input: InputFacts): Step => {
       : handled({ ...state, lastEscapeAt: at, hint: "Press Esc again to clear the input." });
   if (isSecond) return handled({ ...state, lastEscapeAt: 0 }, { kind: "command", name: "rewind", args: "" });
   return handled({ ...state, lastEscapeAt: at, hint: "Press Esc again to go back to an earlier prompt." });
+};
+
+/** Puts a suggested prompt on the input line, where it can be read and changed before it is sent. */
+const insertSuggestion = (state: State, index: number): Step | undefined => {
+  const text = state.composing.kind === "prompt" ? state.suggestions[index] : undefined;
+  return text === undefined ? undefined : handled(state, { kind: "type", text });
 };
 
 const hasForeground = (state: State): boolean =>

@@ -7,7 +7,16 @@ import type { KeyPress } from "./child-keys.ts";
 import { addBlock, clearConversation, explainFamily } from "./conversation.ts";
 import { explainMissOnce, reduceEvent } from "./events.ts";
 import { reduceKey, reduceSubmit } from "./keys.ts";
-import { type Block, type Effect, type Page, type State, type Step, stay, withoutSession } from "./state.ts";
+import {
+  type Block,
+  type Effect,
+  type Page,
+  type State,
+  type Step,
+  stay,
+  type TrustQuestion,
+  withoutSession,
+} from "./state.ts";
 
 export type Action =
   | { readonly type: "event"; readonly event: RuntimeEvent }
@@ -19,6 +28,8 @@ export type Action =
   | { readonly type: "printed"; readonly block: Block }
   | { readonly type: "pageOpened"; readonly page: Page }
   | { readonly type: "hinted"; readonly text: string }
+  | { readonly type: "trustAsked"; readonly question: TrustQuestion }
+  | { readonly type: "suggested"; readonly prompts: readonly string[] }
   /** Another session begins on this screen. */
   | { readonly type: "cleared" }
   /** A resumed session's earlier conversation. */
@@ -64,6 +75,10 @@ export const reduce = (state: State, action: Action): Step => {
       return stay({ ...state, page: action.page });
     case "hinted":
       return stay({ ...state, hint: action.text });
+    case "trustAsked":
+      return stay({ ...state, trust: action.question });
+    case "suggested":
+      return stay({ ...state, suggestions: action.prompts });
     case "cleared":
       return stay({ ...withoutSession(state), main: clearConversation(state.main) });
     case "restored":

@@ -158,6 +158,33 @@ export type Composing =
 
 export type Focus = "input" | "question" | "strip";
 
+export type TrustSection = {
+  readonly title: string;
+  readonly lines: readonly string[];
+  /** Trusting it lets something run. */
+  readonly isRisk: boolean;
+};
+
+/** What the files of a folder would do if they were trusted: asked before the session opens. It covers the screen. */
+export type TrustQuestion = {
+  readonly folder: string;
+  /** What changed since the folder was trusted. Undefined: it was never trusted. */
+  readonly changed?: readonly string[];
+  readonly sections: readonly TrustSection[];
+  /** How many calls its files would allow without asking. */
+  readonly allowRules: number;
+  /** Why the folder cannot be trusted as it is. */
+  readonly problem?: string;
+  /** Why it is asked again. */
+  readonly note?: string;
+  /** Lines from the start. */
+  readonly scroll: number;
+  readonly shownAt: number;
+};
+
+/** `accept`: trust, with the allow rules. `later`: open the session without these files. */
+export type TrustChoice = "trust" | "accept" | "later" | "leave";
+
 export type OpenQuestion = Pick<Question, "id" | "agent" | "tool" | "args" | "reason" | "rule" | "notes">;
 
 export type State = {
@@ -203,6 +230,9 @@ export type State = {
   readonly unfolded: readonly string[];
   readonly composing: Composing;
   readonly page?: Page;
+  readonly trust?: TrustQuestion;
+  /** Prompts that work here, offered until the first one is sent. */
+  readonly suggestions: readonly string[];
   /** A short message above the input, until the next key. */
   readonly hint?: string;
   readonly lastKeyAt: number;
@@ -236,6 +266,7 @@ export const initialState = (opening: Opening): State => ({
   usd: 0,
   explainedMisses: [],
   unfolded: [],
+  suggestions: [],
   focus: "input",
   composing: { kind: "prompt" },
   lastKeyAt: 0,
@@ -267,6 +298,7 @@ export type Effect =
   | { readonly kind: "stop"; readonly child?: string }
   | { readonly kind: "background"; readonly child?: string }
   | { readonly kind: "answer"; readonly questionId: string; readonly answer: AnswerChoice; readonly rule?: string }
+  | { readonly kind: "trust"; readonly choice: TrustChoice }
   | { readonly kind: "mode"; readonly mode: Mode }
   | { readonly kind: "command"; readonly name: string; readonly args: string }
   | { readonly kind: "chosen"; readonly command: string; readonly id: string }

@@ -5,7 +5,7 @@
 
 import { formatMoney } from "../../numbers.ts";
 import type { Block, CallBlock, FamilyBlock } from "../state/index.ts";
-import { describeCall, safeText } from "../state/index.ts";
+import { describeCall } from "../state/index.ts";
 import { diffOfCall } from "./diff-lines.ts";
 import { cut, duration, hanging, lastLines, percent, wrap } from "./lines.ts";
 import { renderGrowingMarkdown, renderMarkdown } from "./markdown.ts";
@@ -143,13 +143,4 @@ const renderFamily = (family: FamilyBlock, { theme, width }: BlockLook): readonl
     ...(saved === undefined ? [] : [saved]),
   ];
   return hanging(`${theme.good("⑂")} `, parts.join(" · "), width);
-};
-
-/** The whole call, for a question: its arguments are shown as they are. */
-export const callText = (tool: string, args: CallBlock["args"]): string => {
-  if (tool === "Bash" && typeof args.command === "string") return safeText(args.command);
-  const { file_path: path, ...rest } = args;
-  return typeof path === "string"
-    ? `${safeText(path)}\n${safeText(JSON.stringify(rest, undefined, 1))}`
-    : safeText(JSON.stringify(args, undefined, 1));
 };

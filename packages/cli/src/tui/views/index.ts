@@ -8,3 +8,4 @@ export { cut } from "./lines.ts";
 export { renderPage } from "./pages.ts";
 export { inputLabel } from "./status.ts";
 export { type Theme, type ThemeName, type ThemeOptions, themeOf } from "./theme.ts";
+export { renderTrust } from "./trust.ts";

@@ -3,8 +3,7 @@
  *  a call's lines start with a bar.
  *  Elsewhere: the keys (../state: keys.ts), how answers are given (../effects.ts). */
 
-import type { OpenQuestion, State } from "../state/index.ts";
-import { callText } from "./blocks.ts";
+import { callText, type OpenQuestion, type State } from "../state/index.ts";
 import { diffOfCall } from "./diff-lines.ts";
 import { cut, hanging, wrap } from "./lines.ts";
 import type { Theme } from "./theme.ts";

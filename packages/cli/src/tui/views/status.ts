@@ -14,8 +14,17 @@ export const renderActivity = (state: State, width: number, theme: Theme): reado
   ...(state.todos.filter(({ status }) => status !== "completed").length > 0 ? renderTodos(state, width, theme) : []),
   ...runningLine(state, width, theme),
   ...state.queue.map((text) => theme.faint(cut(`  queued: ${safeLine(text)}`, width))),
+  ...renderSuggestions(state, width, theme),
   ...(state.hint === undefined ? [] : [theme.accent(cut(state.hint, width))]),
 ];
+
+const renderSuggestions = ({ suggestions }: State, width: number, theme: Theme): readonly string[] =>
+  suggestions.length === 0
+    ? []
+    : [
+        theme.faint(cut("Prompts that work here (a number, or Tab, puts one on the input line):", width)),
+        ...suggestions.map((text, index) => cut(`  ${theme.accent(String(index + 1))}  ${safeLine(text)}`, width)),
+      ];
 
 const renderTodos = ({ todos }: State, width: number, theme: Theme): readonly string[] =>
   todos.slice(-8).map(({ content, status }) => {
