@@ -48,7 +48,7 @@ export type {
   StartedBy,
   StoredEntry,
 } from "./journal/index.ts";
-export { REHEARSAL_SCHEME } from "./journal/index.ts";
+export { lineUpTo, REHEARSAL_SCHEME } from "./journal/index.ts";
 export type { SentRequest } from "./observe/index.ts";
 export type {
   Budget,

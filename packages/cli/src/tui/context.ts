@@ -3,7 +3,7 @@
 
 import type { TerminalSettings } from "@prefork/guard";
 import type { Io } from "../io.ts";
-import type { Action, State, TrustChoice } from "./state/index.ts";
+import type { Action, Block, State, TrustChoice } from "./state/index.ts";
 import type { TerminalSession } from "./terminal-session.ts";
 import type { TerminalView } from "./terminal-view.ts";
 import type { ThemeName } from "./views/index.ts";
@@ -42,6 +42,8 @@ export type TerminalContext = {
   readonly refresh: (isMoneyToo: boolean) => Promise<void>;
   readonly setTheme: (name: ThemeName) => void;
   readonly explain: {
+    /** What was said in a session, as its journal has it now. */
+    readonly conversation: (session: string) => Promise<readonly Block[]>;
     /** What fresh sub-agents with the same context would have cost, if that can be said. */
     readonly family: (family: string) => Promise<{ readonly freshUsd?: number }>;
     /** Why the last request of this agent missed the cache. */

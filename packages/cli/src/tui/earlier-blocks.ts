@@ -1,8 +1,9 @@
 /** The earlier conversation of a session that is resumed, from its journal.
- *  Invariant: reads only; prompts are what the user typed, not what we added to them; the latest blocks are enough, and a
+ *  Invariant: reads only; what a rewind left is not shown, and what a new epoch repeats is shown once; prompts are what the user typed, not what we added to them; the latest blocks are enough, and a
  *  journal that cannot be read only means an empty screen.
  *  Elsewhere: blocks of what happens now (state: events.ts), the journal (@prefork/runtime/observe). */
 
+import { lineUpTo } from "@prefork/runtime/internal";
 import { readFamily, readSession, type SessionReading, type SessionStore } from "@prefork/runtime/observe";
 import type { JsonObject, Block as WireBlock } from "@prefork/wire";
 import { type Block, type CallBlock, safeLine, safeText } from "./state/index.ts";
@@ -45,7 +46,14 @@ const toBlocks = (entries: Entries): readonly Block[] => {
     if (shown.kind === "call") calls.set(shown.callId, blocks.length);
     blocks.push(shown);
   };
-  for (const { entry } of entries) {
+  const isOnLine = lineUpTo(entries, entries.at(-1)?.seq ?? 0);
+  let isRepeated = false;
+  for (const { entry, seq } of entries) {
+    if (!isOnLine(seq)) continue;
+    // A new epoch repeats what it keeps, up to its first request; what the user types meanwhile is new.
+    if (entry.kind === "epoch") isRepeated = entry.reason !== "start";
+    if (entry.kind === "request") isRepeated = false;
+    if (isRepeated && !("source" in entry && entry.source === "prompt")) continue;
     if (entry.kind === "message" && entry.message.role === "assistant")
       for (const block of entry.message.content) add(block, false);
     else if (entry.kind === "message" || entry.kind === "blocks") {

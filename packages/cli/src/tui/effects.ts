@@ -74,6 +74,13 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       return context.notify(safeLine(effect.text));
     case "refresh":
       return context.refresh(effect.isMoneyToo);
+    case "showConversation": {
+      const { control } = await context.session();
+      const text = "The conversation continues from another point. Up to there:";
+      const said = await context.explain.conversation(control.session);
+      dispatch({ type: "conversationChanged", blocks: [{ kind: "notice", level: "info", text }, ...said] });
+      return;
+    }
     case "explainFamily":
       return dispatch({
         type: "familyExplained",

@@ -6,13 +6,17 @@ import { homedir } from "node:os";
 import { stateFolder } from "@prefork/guard";
 import { explainFamily, readFamily, type SessionStore } from "@prefork/runtime/observe";
 import type { Io } from "../io.ts";
-import type { State } from "./state/index.ts";
+import { readEarlier } from "./earlier-blocks.ts";
+import type { Block, State } from "./state/index.ts";
 
 const storeOf = ({ env }: Io): SessionStore => ({
   state: stateFolder(env, env.HOME || homedir()),
   now: Date.now,
   newId: () => "",
 });
+
+export const conversationOf = async (session: string, io: Io): Promise<readonly Block[]> =>
+  (await readEarlier(storeOf(io), session)).blocks;
 
 export const familyFigures = async (family: string, state: State, io: Io): Promise<{ readonly freshUsd?: number }> => {
   if (state.session === undefined) return {};

@@ -310,6 +310,7 @@ class TerminalProgram {
       refresh: (isMoneyToo) => this.#personal.refresh(isMoneyToo),
       setTheme: (name) => this.#screen.setTheme(name),
       explain: {
+        conversation: async (session) => (await import("./explain-figures.ts")).conversationOf(session, this.#io),
         family: async (family) => (await import("./explain-figures.ts")).familyFigures(family, this.#state, this.#io),
         lastMiss: async (agent) => (await import("./explain-figures.ts")).lastMiss(agent, this.#state, this.#io),
       },

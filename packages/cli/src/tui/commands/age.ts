@@ -1,4 +1,4 @@
-/** How long ago something was, in words. */
+/** Times as people say them: how long ago, and for how long. */
 
 const UNITS: readonly (readonly [ms: number, unit: string])[] = [
   [86_400_000, "day"],
@@ -12,4 +12,11 @@ export const ageText = (ms: number): string => {
   if (length === undefined) return "just now";
   const count = Math.floor(ms / length);
   return `${count} ${unit}${count === 1 ? "" : "s"} ago`;
+};
+
+/** 83,000 → "1 min 23 s". */
+export const lengthText = (ms: number): string => {
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = Math.floor(ms / 1_000) % 60;
+  return minutes === 0 ? `${seconds} s` : `${minutes} min ${seconds} s`;
 };

@@ -9,6 +9,7 @@ import { formatMoney, formatTokens } from "../../numbers.ts";
 import type { TerminalContext } from "../context.ts";
 import { spentToday } from "../spent-today.ts";
 import { type Child, type State, safeLine } from "../state/index.ts";
+import { lengthText } from "./age.ts";
 import { type ArgumentChoice, counted, openPage, type SlashCommand, showCli, storeOf } from "./command.ts";
 
 const requireSession = ({ state }: TerminalContext): string => {
@@ -19,12 +20,6 @@ const requireSession = ({ state }: TerminalContext): string => {
 
 const percentText = (part: number, whole: number): string =>
   whole === 0 ? "–" : `${Math.floor((part / whole) * 1000) / 10} %`;
-
-const durationText = (ms: number): string => {
-  const minutes = Math.floor(ms / 60_000);
-  const seconds = Math.floor(ms / 1_000) % 60;
-  return minutes === 0 ? `${seconds} s` : `${minutes} min ${seconds} s`;
-};
 
 // --- /cost ---------------------------------------------------------------------------------------------------------------
 
@@ -111,7 +106,7 @@ const warmthLines = ({ name, cache }: Warmth, { model, now }: State): readonly s
     left === undefined
       ? ""
       : left > 0
-        ? `, warm for ${durationText(left)}`
+        ? `, warm for ${lengthText(left)}`
         : ", expired: the next request writes it again";
   const next = nextRequestCost(model, prompt);
   const price = next

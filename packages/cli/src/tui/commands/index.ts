@@ -13,6 +13,7 @@ import { mcpCommands } from "./mcp.ts";
 import { memoryCommands } from "./memory.ts";
 import { modelCommands } from "./model.ts";
 import { permissionCommands } from "./permissions.ts";
+import { rewindCommands } from "./rewind.ts";
 import { sessionCommands } from "./session.ts";
 import { setupCommands } from "./setup.ts";
 import { worktreeCommands } from "./worktrees.ts";
@@ -30,6 +31,7 @@ export const slashCommands: readonly SlashCommand[] = [
   ...forkCommands,
   ...worktreeCommands,
   ...sessionCommands,
+  ...rewindCommands,
   ...modelCommands,
   ...exportCommands,
   ...costCommands,

@@ -101,6 +101,8 @@ export const reduceEvent = (state: State, event: RuntimeEvent): Step => {
       return endChild(spoken, event);
     case "fork_cache_missed":
       return event.isWarning ? explainMissOnce(spoken, event.taskId, safeLine(event.cause)) : stay(spoken);
+    case "rewound":
+      return event.restored === "files" ? stay(spoken) : { state: spoken, effects: [{ kind: "showConversation" }] };
     case "exchange_ended":
       return event.agent === "main" ? endExchange(spoken, event) : stay(spoken);
     default:

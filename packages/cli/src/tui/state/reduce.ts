@@ -34,6 +34,8 @@ export type Action =
   | { readonly type: "cleared" }
   /** A resumed session's earlier conversation. */
   | { readonly type: "restored"; readonly blocks: readonly Block[]; readonly usd: number }
+  /** The conversation went back, or to another branch: this was said up to there. */
+  | { readonly type: "conversationChanged"; readonly blocks: readonly Block[] }
   /** A command that may take long begins, or is over. */
   | { readonly type: "workChanged"; readonly label?: string; readonly at: number }
   /** A command merged a worktree, or undid that. */
@@ -83,6 +85,8 @@ export const reduce = (state: State, action: Action): Step => {
       return stay({ ...withoutSession(state), main: clearConversation(state.main) });
     case "restored":
       return stay({ ...state, main: action.blocks.reduce(addBlock, state.main), usd: state.usd + action.usd });
+    case "conversationChanged":
+      return stay({ ...state, main: action.blocks.reduce(addBlock, clearConversation(state.main)), todos: [] });
     case "workChanged": {
       const { work: _work, ...rest } = state;
       const now = Math.max(state.now, action.at);

@@ -314,6 +314,8 @@ export type Effect =
   | { readonly kind: "notify"; readonly text: string }
   /** The status line shows figures that are read from elsewhere. */
   | { readonly kind: "refresh"; readonly isMoneyToo: boolean }
+  /** The conversation continues at another point, so the screen shows what was said up to there. */
+  | { readonly kind: "showConversation" }
   | { readonly kind: "explainFamily"; readonly family: string }
   | { readonly kind: "explainMiss"; readonly agent: string }
   | { readonly kind: "quit" };
