@@ -78,13 +78,14 @@ const withoutBranches = (nodes: readonly TreeNode[]): Branches => {
 /** Lines that continue a node one after another stay in their column; where several do, each is indented. */
 export const treeItems = (nodes: readonly TreeNode[], now: number): readonly ListItem[] => {
   const children = withoutBranches(nodes);
+  const here = currentIn(nodes);
   const items: ListItem[] = [];
   // A stack, because a conversation may be longer than the call stack.
   const waiting = (children.get(undefined) ?? []).toReversed().map((node) => ({ node, depth: 0 }));
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const { node, depth } = next;
     const indent = "  ".repeat(Math.min(depth, 10));
-    const isHere = isCurrent(node, nodes);
+    const isHere = node.id === here;
     items.push({
       id: `point ${node.id}`,
       label: `${indent}${isHere ? "●" : node.onLine ? "│" : "○"} ${titleOf(node)}`,
@@ -105,11 +106,10 @@ export const treeItems = (nodes: readonly TreeNode[], now: number): readonly Lis
 };
 
 /** The conversation may be at a branch, which continues its parent. */
-const isCurrent = (node: TreeNode, nodes: readonly TreeNode[]): boolean => {
-  const current = nodes.find((one) => one.current);
-  let here = current;
+const currentIn = (nodes: readonly TreeNode[]): string | undefined => {
+  let here = nodes.find(({ current }) => current);
   while (here?.kind === "branch") here = nodes.find(({ id }) => id === here?.parent);
-  return here?.id === node.id;
+  return here?.id;
 };
 
 // --- what to do there ----------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ const openChoices = async (id: string, context: TerminalContext, canContinue: bo
     command: "rewind",
     hint: "does it",
     items: [
-      ...(canContinue && !isCurrent(node, nodes)
+      ...(canContinue && currentIn(nodes) !== id
         ? [{ id: `go after conversation ${id}`, label: "Continue after it", preview: aboutNode(node, Date.now()) }]
         : []),
       ...(node.kind === "prompt"
