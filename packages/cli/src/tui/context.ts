@@ -40,7 +40,7 @@ export type TerminalContext = {
   readonly notify: (text: string) => void;
   /** Runs the user's status command, and adds up what was spent today. */
   readonly refresh: (isMoneyToo: boolean) => Promise<void>;
-  readonly setTheme: (name: ThemeName) => void;
+  readonly setTheme: (name: ThemeName | "auto") => void;
   readonly explain: {
     /** What was said in a session, as its journal has it now. */
     readonly conversation: (session: string) => Promise<readonly Block[]>;

@@ -1,6 +1,7 @@
 /** The earlier conversation of a session that is resumed, from its journal.
- *  Invariant: reads only; what a rewind left is not shown, and what a new epoch repeats is shown once; prompts are what the user typed, not what we added to them; the latest blocks are enough, and a
- *  journal that cannot be read only means an empty screen.
+ *  Invariant: reads only; what a rewind left is not shown, and what a new epoch repeats is shown once; prompts are what the
+ *  user typed, not what we added to them; the latest blocks are enough, and a journal that cannot be read only means an
+ *  empty screen.
  *  Elsewhere: blocks of what happens now (state: events.ts), the journal (@prefork/runtime/observe). */
 
 import { lineUpTo } from "@prefork/runtime/internal";

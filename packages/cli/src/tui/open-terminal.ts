@@ -41,6 +41,8 @@ export type TerminalRequest = {
 const TICK_MS = 1_000;
 /** How long the session may take to close after a crash. */
 const CRASH_MS = 3_000;
+/** How long a cancelled command may take to end by itself. */
+const CANCEL_MS = 1_000;
 
 export const openTerminal = async (request: TerminalRequest, io: Io): Promise<number> => {
   const terminal = new TerminalProgram(request, io, await chooseView(request.flags, io));
@@ -338,11 +340,15 @@ class TerminalProgram {
     const working = new AbortController();
     this.#working = working;
     this.dispatch({ type: "workChanged", label: safeLine(label), at: Date.now() });
+    // What heeds the signal ends by itself; nobody waits for what does not.
     const cancelled = new Promise<never>((_resolve, reject) => {
-      working.signal.addEventListener("abort", () => reject(new Error("Cancelled.")), { once: true });
+      const give = (): void => void setTimeout(() => reject(new Error("Cancelled.")), CANCEL_MS).unref();
+      working.signal.addEventListener("abort", give, { once: true });
     });
     try {
       return await Promise.race([run(AbortSignal.any([working.signal, this.#io.signal])), cancelled]);
+    } catch (error) {
+      throw working.signal.aborted ? new Error("Cancelled.", { cause: error }) : error;
     } finally {
       this.#working = undefined;
       this.dispatch({ type: "workChanged", at: Date.now() });

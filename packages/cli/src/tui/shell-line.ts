@@ -11,7 +11,14 @@ import { safeLine, safeText } from "./state/index.ts";
 const MAX_OUTPUT = 100_000;
 const MAX_MS = 120_000;
 
-export const runShellLine = async (command: string, { io, state, dispatch }: TerminalContext): Promise<void> => {
+export const runShellLine = (command: string, context: TerminalContext): Promise<void> =>
+  context.work(`! ${safeLine(command, 60)}`, (signal) => runUntil(signal, command, context));
+
+const runUntil = async (
+  signal: AbortSignal,
+  command: string,
+  { io, state, dispatch }: TerminalContext,
+): Promise<void> => {
   const shell = io.env.SHELL || "/bin/sh";
   const child: ChildProcess = spawn(shell, ["-c", command], {
     cwd: state().cwd,
@@ -28,7 +35,7 @@ export const runShellLine = async (command: string, { io, state, dispatch }: Ter
     }
   };
   const timer = setTimeout(end, MAX_MS);
-  io.signal.addEventListener("abort", end, { once: true });
+  signal.addEventListener("abort", end, { once: true });
   const output = { text: "" };
   const keep = (chunk: Buffer): void => {
     if (output.text.length < MAX_OUTPUT) output.text += chunk.toString("utf8");
@@ -40,7 +47,7 @@ export const runShellLine = async (command: string, { io, state, dispatch }: Ter
     child.on("close", (ended, signal) => resolve(ended ?? signal ?? 1));
   });
   clearTimeout(timer);
-  io.signal.removeEventListener("abort", end);
+  signal.removeEventListener("abort", end);
   const failed = code === 0 ? "" : ` (ended with ${code})`;
   dispatch({
     type: "printed",

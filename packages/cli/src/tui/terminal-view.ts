@@ -22,7 +22,7 @@ export type TerminalView = {
   readonly redraw: () => void;
   /** Sends a control sequence to the terminal itself. */
   readonly writeSequence: (sequence: string) => void;
-  readonly setTheme: (name: ThemeName) => void;
+  readonly setTheme: (name: ThemeName | "auto") => void;
   readonly applySettings: (settings: Promise<TerminalSettings>) => Promise<void>;
 };
 

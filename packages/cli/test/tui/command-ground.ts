@@ -11,9 +11,10 @@ import { run } from "../../src/main.ts";
 import type { SwitchTarget, TerminalContext } from "../../src/tui/context.ts";
 import { runEffect } from "../../src/tui/effects.ts";
 import { conversationOf } from "../../src/tui/explain-figures.ts";
-import { type LocalSession, openLocalSession } from "../../src/tui/local-session.ts";
+import { openLocalSession } from "../../src/tui/local-session.ts";
 import { type Action, initialState, type ListItem, type Page, reduce, type State } from "../../src/tui/state/index.ts";
-import type { TerminalSession } from "../../src/tui/terminal-session.ts";
+import type { OpenedSession, TerminalSession } from "../../src/tui/terminal-session.ts";
+import { DEFAULT_SETTINGS } from "../../src/tui/terminal-settings.ts";
 import { renderPage, themeOf } from "../../src/tui/views/index.ts";
 import { captured } from "../captured.ts";
 import { hideBwrap } from "../optional.ts";
@@ -33,7 +34,7 @@ export class CommandGround implements AsyncDisposable {
   themes: string[] = [];
   #state: State;
   #session: Promise<TerminalSession> = Promise.reject(new Error("not open"));
-  #opened: LocalSession | undefined;
+  #opened: OpenedSession | undefined;
   #pending: Promise<void>[] = [];
   #working: AbortController | undefined;
   readonly #before = process.cwd();
@@ -159,6 +160,7 @@ export class CommandGround implements AsyncDisposable {
     const io = captured({ env: this.#env });
     return {
       io,
+      settings: Promise.resolve(DEFAULT_SETTINGS),
       state: () => this.#state,
       dispatch: (action) => this.#dispatch(action),
       screen: {
@@ -169,6 +171,7 @@ export class CommandGround implements AsyncDisposable {
             this.typed = text;
           },
           getExpandedText: () => this.typed,
+          addToHistory: () => undefined,
           facts: { isEmpty: true, isOnLastLine: true, isCompleting: false },
         },
       },
@@ -194,8 +197,10 @@ export class CommandGround implements AsyncDisposable {
       writeSequence: (sequence) => {
         this.written += sequence;
       },
+      answerTrust: () => undefined,
       suspend: () => undefined,
       notify: () => undefined,
+      refresh: async () => undefined,
       setTheme: (name) => void this.themes.push(name),
       explain: {
         conversation: (session) => conversationOf(session, io),

@@ -154,6 +154,25 @@ test("conversations: another model after its price, a new one, an earlier one, a
   await ground.until(() => ground.prompts.at(-1) === "count lines in src/a.ts");
   await ground.type("/rewind undo");
   await ground.until(() => ground.prompts.at(-1) === "list *.ts files in src");
+
+  // Files too, after a look at which.
+  await ground.type("append `two` to README.md");
+  assert.equal(ground.read("README.md"), "# Sample\ntwo\n");
+  await ground.type("/rewind");
+  await ground.press("enter");
+  assert.deepEqual(ground.labels, [
+    "Go back to before it: the conversation",
+    "Go back to before it: conversation and files",
+    "Restore the files only",
+    "Do nothing",
+  ]);
+  assert.equal(ground.items[2]?.preview, "1 file would be restored, 0 files removed:\n  M README.md +0 −1");
+  await ground.choose("conversation and files");
+  assert.equal(ground.read("README.md"), "# Sample\n");
+  assert.equal(ground.state.hint, "Done; /rewind undo takes it back. 1 file restored.");
+  await ground.until(() => ground.prompts.at(-1) === "list *.ts files in src");
+  await ground.type("/rewind undo");
+  assert.equal(ground.read("README.md"), "# Sample\ntwo\n");
 });
 
 test("a tree of a long conversation is listed without exhausting the stack", () => {
@@ -218,7 +237,7 @@ test("setting up: rules, settings, theme, conventions; the file and the clipboar
   assert.deepEqual(ground.themes, ["light"]);
   assert.equal(ground.notices.at(-1), `Set terminal.theme = "light" in ${settings}.`);
   await ground.type("/theme pink");
-  assert.match(ground.notices.at(-1) ?? "", /There is no theme pink\. Themes: dark, light/);
+  assert.match(ground.notices.at(-1) ?? "", /There is no theme pink\. Themes: auto, dark, light/);
   await ground.type("/memory");
   assert.deepEqual(
     ground.items.map(({ label, preview }) => [label, preview]),
@@ -228,6 +247,10 @@ test("setting up: rules, settings, theme, conventions; the file and the clipboar
   assert.match(ground.state.hint ?? "", /with your next prompt/);
   await ground.type("/mcp");
   assert.match(ground.notices.at(-1) ?? "", /No tool server is configured here/);
+
+  await ground.type("!echo hello; exit 3");
+  const shown = ground.state.main.done.at(-1);
+  assert.deepEqual(shown, { kind: "output", title: "! echo hello; exit 3 (ended with 3)", text: "hello\n" });
 
   await ground.type("/copy");
   assert.equal(ground.notices.at(-1), "There is no answer to copy yet.");
@@ -259,9 +282,10 @@ test("what a command cannot do is one clear sentence", async () => {
     assert.equal(ground.notices.at(-1), "The agent is working. Wait for it, or stop it with Esc first.");
   }
   ground.attach();
-  for (const line of ["/fork look", "/permissions", "/memory"]) {
+  for (const line of ["/fork look", "/permissions", "/memory", "/clear", "/resume", "/model"]) {
     await ground.type(line);
     assert.match(ground.notices.at(-1) ?? "", /attached to a session of another process/);
+    assert.equal(ground.state.page, undefined);
   }
 });
 

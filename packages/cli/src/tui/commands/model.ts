@@ -45,7 +45,6 @@ const modelItem = (id: string, state: State): ListItem => ({
 const confirmSwitch = async (model: string, context: TerminalContext): Promise<void> => {
   const state = context.state();
   if (model === state.model) return notice(context, `${model} is in use already.`);
-  await ownSession(context);
   requireIdle(context);
   if ((state.cache?.prompt ?? 0) === 0) return switchModel(model, context);
   const preview = switchCost(model, state);
@@ -75,6 +74,7 @@ const model: SlashCommand = {
   group: "Session",
   complete: ({ state }) => modelsLike(state().model).map((id) => ({ value: id, about: priceText(id) })),
   run: async (args, context) => {
+    await ownSession(context);
     const state = context.state();
     const wanted = safeLine(args, 100);
     if (/\s/.test(wanted)) throw new Error("A model's name has no spaces. /model lists the ones that are known.");

@@ -66,6 +66,7 @@ const resume: SlashCommand = {
   complete: async (context): Promise<readonly ArgumentChoice[]> =>
     (await sessionsHere(context)).slice(0, 50).map(({ id, title }) => ({ value: id, about: safeLine(title, 80) })),
   run: async (args, context) => {
+    await ownSession(context);
     const words = args.trim();
     const sessions = await sessionsHere(context);
     if (sessions.length === 0) return notice(context, "There is no other conversation in this folder.");
@@ -100,6 +101,7 @@ const clear: SlashCommand = {
   summary: "start a new conversation; this one can be resumed",
   group: "Session",
   run: async (_args, context) => {
+    await ownSession(context);
     requireIdle(context);
     const { session, model } = context.state();
     await context.switchSession(model === "" ? {} : { model });

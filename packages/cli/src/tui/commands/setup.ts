@@ -127,7 +127,8 @@ const completeSetting = (typed: string): readonly ArgumentChoice[] => {
 
 // --- /theme --------------------------------------------------------------------------------------------------------------
 
-const THEMES: Readonly<Record<ThemeName, string>> = {
+const THEMES: Readonly<Record<ThemeName | "auto", string>> = {
+  auto: "fits your terminal's background",
   dark: "for a dark background",
   light: "for a light background",
   system: "the sixteen colours of your terminal",
@@ -135,7 +136,7 @@ const THEMES: Readonly<Record<ThemeName, string>> = {
   none: "no colours",
 };
 
-const themeNames = Object.keys(THEMES) as readonly ThemeName[];
+const themeNames = Object.keys(THEMES) as readonly (ThemeName | "auto")[];
 
 const useTheme = async (name: string, context: TerminalContext): Promise<void> => {
   const theme = themeNames.find((one) => one === name);
@@ -147,7 +148,7 @@ const useTheme = async (name: string, context: TerminalContext): Promise<void> =
 const theme: SlashCommand = {
   name: "theme",
   args: "[name]",
-  summary: "colours: dark, light, system, colour-blind or none",
+  summary: "colours: auto, dark, light, system, colour-blind or none",
   group: "Screen",
   complete: () => themeNames.map((name) => ({ value: name, about: THEMES[name] })),
   run: async (args, context) => {
