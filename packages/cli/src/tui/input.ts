@@ -1,9 +1,17 @@
 /** The input line: pi-tui's editor, with our border, and vi keys if the user wants them.
  *  Invariant: it owns the typed text and nothing else; what is typed is never lost by a change around it.
- *  Elsewhere: which keys it gets (state: keys.ts). */
+ *  Elsewhere: which keys it gets (state: keys.ts), vi keys (vi-keys.ts, vi-layer.ts). */
 
-import { type AutocompleteProvider, Editor, type TUI } from "@earendil-works/pi-tui";
+import {
+  type AutocompleteProvider,
+  decodeKittyPrintable,
+  Editor,
+  matchesKey,
+  type TUI,
+  visibleWidth,
+} from "@earendil-works/pi-tui";
 import type { InputFacts } from "./state/index.ts";
+import { ViLayer } from "./vi-layer.ts";
 import type { Theme } from "./views/index.ts";
 import { cut } from "./views/index.ts";
 
@@ -13,16 +21,23 @@ export type InputOptions = {
   readonly onSubmit: (text: string) => void;
 };
 
+const ESCAPE = "\u001b";
+
 export class InputLine extends Editor {
   /** Shown on the border above it. */
   label = "";
-  #paint: Theme;
+  readonly #look: { theme: Theme };
+  #vi: ViLayer | undefined;
 
   constructor(tui: TUI, { theme, completions, onSubmit }: InputOptions) {
-    super(tui, editorTheme(theme), { paddingX: 1, autocompleteMaxVisible: 8 });
-    this.#paint = theme;
+    const look = { theme };
+    super(tui, editorTheme(look), { paddingX: 1, autocompleteMaxVisible: 8 });
+    this.#look = look;
     if (completions) this.setAutocompleteProvider(completions);
-    this.onSubmit = onSubmit;
+    this.onSubmit = (text) => {
+      this.#vi?.reset();
+      onSubmit(text);
+    };
   }
 
   get facts(): InputFacts {
@@ -30,28 +45,64 @@ export class InputLine extends Editor {
       isEmpty: this.getText() === "",
       isOnLastLine: this.getCursor().line === this.getLines().length - 1,
       isCompleting: this.isShowingAutocomplete(),
+      takesEscape: this.#vi?.takesEscape ?? false,
     };
   }
 
   setTheme(theme: Theme): void {
-    this.#paint = theme;
+    this.#look.theme = theme;
     this.borderColor = theme.border;
+  }
+
+  setKeys(keys: "default" | "vi"): void {
+    this.#vi =
+      keys === "default"
+        ? undefined
+        : new ViLayer({
+            press: (data) => super.handleInput(data),
+            insert: (text) => this.insertTextAtCursor(text),
+            lines: () => this.getLines(),
+            cursor: () => this.getCursor(),
+          });
+  }
+
+  override handleInput(data: string): void {
+    const vi = this.#vi;
+    if (vi && !(this.isShowingAutocomplete() && vi.mode === "insert")) {
+      if (matchesKey(data, "escape")) {
+        vi.escape();
+        return;
+      }
+      if (vi.mode === "normal") {
+        if (this.isShowingAutocomplete()) super.handleInput(ESCAPE); // completions are for insert mode
+        const typed = matchesKey(data, "backspace") ? "h" : data;
+        const char = decodeKittyPrintable(typed) ?? (/^\P{C}$/u.test(typed) ? typed : undefined);
+        if (char !== undefined) {
+          vi.type(char);
+          return;
+        }
+      }
+    }
+    super.handleInput(data);
   }
 
   protected override renderTopBorder(width: number, hiddenLineCount: number): string {
     const plain = super.renderTopBorder(width, hiddenLineCount);
-    if (this.label === "") return plain;
-    return cut(`${this.#paint.accent(`── ${this.label} `)}${this.#paint.border("─".repeat(width))}`, width);
+    const label = [this.#vi ? this.#vi.mode : "", this.label].filter(Boolean).join(" · ");
+    if (label === "") return plain;
+    const { accent, border } = this.#look.theme;
+    const shown = cut(`── ${label} `, width);
+    return `${accent(shown)}${border("─".repeat(Math.max(0, width - visibleWidth(shown))))}`;
   }
 }
 
-const editorTheme = (theme: Theme): ConstructorParameters<typeof Editor>[1] => ({
-  borderColor: theme.border,
+const editorTheme = (look: { readonly theme: Theme }): ConstructorParameters<typeof Editor>[1] => ({
+  borderColor: look.theme.border,
   selectList: {
-    selectedPrefix: theme.accent,
-    selectedText: theme.accent,
-    description: theme.faint,
-    scrollInfo: theme.faint,
-    noMatch: theme.faint,
+    selectedPrefix: (text) => look.theme.accent(text),
+    selectedText: (text) => look.theme.accent(text),
+    description: (text) => look.theme.faint(text),
+    scrollInfo: (text) => look.theme.faint(text),
+    noMatch: (text) => look.theme.faint(text),
   },
 });

@@ -1,4 +1,4 @@
-/** Applies the user's settings for the terminal: theme, status command.
+/** Applies the user's settings for the terminal: looks and keys, status command.
  *  Invariant: nothing here delays the first frame; a setting that does not work is reported and changes nothing else.
  *  Elsewhere: reading them (terminal-settings.ts), the editor (external-editor.ts). */
 

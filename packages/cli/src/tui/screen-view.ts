@@ -22,7 +22,8 @@ export const screenView: ViewFactory = ({ io, state, onKey, onSubmit }) => {
     // The terminal is asked for its background while the settings are read.
     applySettings: async (settings) => {
       const answer = hasColour ? screen.background() : undefined;
-      const { theme: wanted } = await settings;
+      const { theme: wanted, keys } = await settings;
+      screen.input.setKeys(keys);
       screen.setTheme(chooseTheme(wanted, { hasColour, env, background: await answer }));
     },
   };

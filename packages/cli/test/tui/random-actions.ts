@@ -230,7 +230,10 @@ export const anyAction: fc.Arbitrary<Timed> = fc.record({
             fc.constantFrom(...LETTERS),
             fc.constant("paste"),
           ),
-          input: fc.record({ isEmpty: fc.boolean(), isOnLastLine: fc.boolean(), isCompleting: fc.boolean() }),
+          input: fc.record({
+            ...{ isEmpty: fc.boolean(), isOnLastLine: fc.boolean(), isCompleting: fc.boolean() },
+            takesEscape: fc.boolean(),
+          }),
         })
         .map(
           (press) =>

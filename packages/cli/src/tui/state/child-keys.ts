@@ -17,6 +17,8 @@ export type InputFacts = {
   readonly isOnLastLine: boolean;
   /** A list of completions is open. */
   readonly isCompleting: boolean;
+  /** Esc is for the input itself: it ends vi's insert mode. */
+  readonly takesEscape?: boolean;
 };
 
 /** How soon a second press must follow to confirm the first. */

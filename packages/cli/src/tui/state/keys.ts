@@ -96,7 +96,7 @@ const inputKey = (state: State, press: KeyPress): Step => {
   const { key, at, input } = press;
   switch (key) {
     case "escape":
-      return input.isCompleting ? notForUs(state) : pressEscape(state, at, input);
+      return input.isCompleting || input.takesEscape ? notForUs(state) : pressEscape(state, at, input);
     case "ctrl+d":
       return input.isEmpty ? interrupt(state, at, input) : notForUs(state);
     case "ctrl+g":
