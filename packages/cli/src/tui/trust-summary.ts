@@ -57,7 +57,7 @@ export const summarizeTrust = async (trust: Trust, context: TrustContext): Promi
     const after = await configurationOf(folder);
     // Files that never stand still can be shown, but not trusted: the grant compares them again.
     if ((after.ok && after.configuration.fingerprint === fingerprint) || attempt === MAX_ATTEMPTS)
-      return { ...described, fingerprint, folder, ...changedNames(trust) };
+      return { ...described, fingerprint, folder: safeLine(folder, MAX_LINE), ...changedNames(trust) };
   }
 };
 
@@ -85,7 +85,8 @@ const describe = async (
   const { folder, isHome, names } = found;
   const rules = isHome ? [] : await projectRules(folder, context.home);
   const settings = await loadSettings({ home: context.home, project: folder, trusted: true });
-  const broken = settings.kind === "broken" ? settings.problems.map(describeProblem) : [];
+  const problems = settings.kind === "broken" ? settings.problems : [];
+  const broken = problems.filter(({ name }) => name.startsWith(`${folder}/`)).map(describeProblem);
   const servers = await serversIn(found, settings.kind === "broken" ? [] : settings.servers, context);
   const skills = isHome ? { lines: [], notices: [] } : await skillsIn(found, context);
   const offered = rules.flatMap(({ file, allow }) => allow.map((rule): AcceptedRule => ({ file, rule })));

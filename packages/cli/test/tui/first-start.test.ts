@@ -8,10 +8,12 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { stateFolder, trustOf } from "@prefork/guard";
+import { grant, stateFolder, trustOf } from "@prefork/guard";
 import { readTasks } from "../../src/rehearsal/tasks.ts";
 import { type FolderFacts, keysIn, localEngineLines, readFirstRun, suggestPrompts } from "../../src/tui/first-run.ts";
 import { engineAddresses } from "../../src/tui/local-engines.ts";
+import { trustOptions } from "../../src/tui/state/index.ts";
+import { summarizeTrust } from "../../src/tui/trust-summary.ts";
 import { type Ground, openGround } from "../print/ground.ts";
 import { TerminalScreen } from "./pty.ts";
 
@@ -73,6 +75,12 @@ test("what a folder's files would do is shown before they are trusted, and shown
       "text that you type is kept for the input",
     ],
   );
+  const before = screen.output.length;
+  screen.kill("SIGTSTP"); // no shell could continue it, so it only draws everything again
+  await screen.shows(() => {
+    const [, ...since] = screen.output.slice(before).split("\u001b[?2004l"); // pastes are not marked any more
+    return since.join("").includes("\u001b[?2004h") && since.join("").includes("kept for the input");
+  });
   ground.put(".prefork/settings.json", settings(["Bash(npm test)", "Bash(make *)"]));
   await delay(GRACE_MS);
   screen.press("t");
@@ -100,6 +108,68 @@ test("what a folder's files would do is shown before they are trusted, and shown
   );
 });
 
+const NASTY = "\u001b[2J\r\u202e";
+
+test("the question about a hostile folder is safe, bounded, and offers no trust while its settings are broken", async () => {
+  await using ground = await openGround();
+  const { home, env, work: folder, put } = ground;
+  execFileSync("git", ["init", "-q", folder], { env });
+  put(".git/hooks/pre-commit", "#!/bin/sh\n");
+  put(
+    ".mcp.json",
+    JSON.stringify({ mcpServers: { long: { command: "sh", args: ["-c", `${NASTY}${"x ".repeat(3_000)}`] } } }),
+  );
+  for (let index = 0; index < 150; index++) put(`.prefork/extensions/e${index}.ts`, "");
+  const summarize = async () => summarizeTrust(await trustOf(stateFolder(env, home), folder), { home, env });
+  const summary = await summarize();
+  assert.ok(summary);
+  const { sections } = summary;
+  assert.deepEqual(
+    sections.map(({ title, lines, isRisk }) => [title, lines.length, isRisk]),
+    [
+      ["Extensions: code that runs inside prefork with all your rights (150)", 101, true],
+      ["Tool servers: started with every session here", 1, true],
+      ["Settings and hooks of git: if they change, you are asked again", 1, false],
+    ],
+  );
+  assert.equal(sections[0]?.lines.at(-1), "and 50 more");
+  assert.match(
+    sections[1]?.lines[0] ?? "",
+    /^long: runs sh -c '\\u001b\[2J\\u000d\\u202ex x .*… \[cut: 4\d{3} more characters\]$/,
+  );
+  assert.deepEqual(sections[2]?.lines, [".git/hooks/pre-commit"]);
+  for (const line of sections.flatMap(({ lines }) => lines)) assert.doesNotMatch(line, /[\p{Cc}\u202e]/u);
+
+  put(".prefork/settings.json", '{ "permissions": { "allow": ["Bash(ls)"], ');
+  const broken = await summarize();
+  assert.match(broken?.problem ?? "", /settings\.json/);
+  const question = { ...(broken ?? summary), scroll: 0, shownAt: 0 };
+  assert.deepEqual(
+    trustOptions(question).map(({ choice }) => choice),
+    ["later", "leave"],
+  );
+});
+
+test("nothing is asked about a folder with nothing to use, and what changed since it was trusted is named", async () => {
+  await using ground = await openGround();
+  const { home, work, env } = ground;
+  const state = stateFolder(env, home);
+  execFileSync("git", ["init", "-q"], { cwd: work, env });
+  ground.put(".envrc", "export A=1\n");
+  ground.put("README.md", "Hello\n");
+  const summarize = async (folder = work) => summarizeTrust(await trustOf(state, folder), { home, env });
+  assert.equal(await summarize(), undefined);
+  ground.putHome(".prefork/settings.json", "{}"); // the user's own
+  assert.equal(await summarize(home), undefined);
+  ground.put(".claude/skills/review/SKILL.md", "---\ndescription: Reviews\n---\n");
+  const summary = await summarize();
+  assert.ok(summary && summary.changed === undefined);
+  assert.deepEqual(await grant(state, work, { fingerprint: summary.fingerprint }), { ok: true });
+  assert.equal(await summarize(), undefined);
+  ground.put(".envrc", "export A=2\n");
+  assert.deepEqual((await summarize())?.changed, [".envrc"]);
+});
+
 /** An engine on loopback, as far as its list of models goes. */
 const openEngine = async (models: readonly unknown[]): Promise<AsyncDisposable & { readonly port: number }> => {
   const server: Server = createServer((request, response) => {
@@ -123,29 +193,28 @@ const withoutKeys = ({ env }: Ground): Readonly<Record<string, string>> => {
   return rest;
 };
 
-test("without a key: what to try, which local engine answers, a suggestion that works, and signals that leave no trace", async () => {
+test("without a key: what to try, which local engine answers, a suggestion that works, and Ctrl-Z and fg in between", async () => {
   await using ground = await openGround();
   await using engine = await openEngine([{ id: "qwen3:8b", owned_by: "library" }]);
   const env = { ...withoutKeys(ground), OLLAMA_HOST: `127.0.0.1:${engine.port}` };
   ground.put("src/a.ts", "1\n");
   ground.put("docs/b.md", "2\n");
   execFileSync("git", ["init", "-q"], { cwd: ground.work, env });
-  await using screen = new TerminalScreen([], { cwd: ground.work, env, columns: 120, rows: 30 });
+  await using screen = new TerminalScreen([], { cwd: ground.work, env, columns: 120, rows: 30, isJob: true });
   await screen.shows(/without a model\.[\s\S]*count files per folder[\s\S]*how many files are in `src`/);
   await screen.shows(`prefork --provider ollama --base-url http://127.0.0.1:${engine.port}/v1 --model qwen3:8b`);
-  const before = screen.output.length;
-  screen.kill("SIGTSTP"); // no shell could continue it, so it only draws everything again
-  await screen.shows(() => {
-    const [, ...since] = screen.output.slice(before).split("\u001b[?2004l"); // pastes are not marked any more
-    return since.join("").includes("\u001b[?2004h") && since.join("").includes("? help");
-  });
+  screen.press("ctrl+z");
+  await screen.shows("stopped: 148");
+  screen.press("enter");
+  await screen.shows((text) => text.lastIndexOf("? help") > text.lastIndexOf("stopped"));
   screen.press("2");
   await screen.shows(/─\n\s+count files per folder\s*\n─/);
   screen.press("enter");
   await screen.shows(/1 .*docs[\s\S]*1 .*src/);
   await screen.shows((text) => !text.includes("Prompts that work here"));
-  screen.kill("SIGTERM");
-  assert.equal(await screen.ended, 143);
+  await screen.idle();
+  screen.press("ctrl+c", "ctrl+c");
+  assert.equal(await screen.ended, 0);
   assert.ok(
     screen.output.lastIndexOf("\u001b[?25h") > screen.output.lastIndexOf("\u001b[?25l"),
     "the cursor is visible",

@@ -17,7 +17,11 @@ export type PtyOptions = {
   readonly env: Readonly<Record<string, string>>;
   readonly columns?: number; // default: 80
   readonly rows?: number; // default: 24
+  /** As a job of a shell: if it stops, the shell says so, and continues it after an empty line. Default: without a shell. */
+  readonly isJob?: boolean;
 };
+
+const JOB = 'set -m; "$@"; code=$?; if [ $code -lt 128 ]; then exit $code; fi; echo "stopped: $code"; read line; fg';
 
 const KEYS: Readonly<Record<string, string>> = {
   ...{ enter: "\r", escape: "\u001b", tab: "\t", backspace: "\u007f", space: " " },
@@ -36,9 +40,11 @@ export class TerminalScreen implements AsyncDisposable {
   output = "";
   #wake: () => void = () => undefined;
 
-  constructor(argv: readonly string[], { cwd, env, columns = 80, rows = 24 }: PtyOptions) {
+  constructor(argv: readonly string[], { cwd, env, columns = 80, rows = 24, isJob = false }: PtyOptions) {
     this.#emulator = new headless.Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 5_000 });
-    this.#pty = spawn(process.execPath, [...process.execArgv, MAIN, ...argv], {
+    const command = [process.execPath, ...process.execArgv, MAIN, ...argv];
+    const [program = "", ...args] = isJob ? ["bash", "-c", JOB, "bash", ...command] : command;
+    this.#pty = spawn(program, args, {
       ...{ cols: columns, rows, cwd, name: env.TERM ?? "xterm-256color" },
       env: { ...compiled, TERM: "xterm-256color", LANG: "C.UTF-8", ...env },
     });
