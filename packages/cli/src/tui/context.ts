@@ -37,7 +37,7 @@ export type TerminalContext = {
   readonly writeSequence: (sequence: string) => void;
   readonly answerTrust: (choice: TrustChoice) => void;
   readonly suspend: () => void;
-  readonly notify: (text: string) => void;
+  readonly notify: (text: string) => Promise<void>;
   /** Runs the user's status command, and adds up what was spent today. */
   readonly refresh: (isMoneyToo: boolean) => Promise<void>;
   readonly setTheme: (name: ThemeName | "auto") => void;

@@ -71,7 +71,7 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
     case "suspend":
       return context.suspend();
     case "notify":
-      return context.notify(safeLine(effect.text));
+      return context.notify(effect.text);
     case "refresh":
       return context.refresh(effect.isMoneyToo);
     case "showConversation": {

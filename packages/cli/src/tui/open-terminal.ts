@@ -308,7 +308,7 @@ class TerminalProgram {
       writeSequence: (sequence) => this.#screen.writeSequence(sequence),
       answerTrust: (choice) => this.#answerTrust(choice),
       suspend: () => this.#stops.suspend(),
-      notify: () => undefined,
+      notify: (text) => this.#personal.notify(text),
       refresh: (isMoneyToo) => this.#personal.refresh(isMoneyToo),
       setTheme: (name) => this.#screen.setTheme(name),
       explain: {

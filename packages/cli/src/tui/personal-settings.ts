@@ -1,4 +1,4 @@
-/** Applies the user's settings for the terminal: looks and keys, status command.
+/** Applies the user's settings for the terminal: looks and keys, status command, notifications.
  *  Invariant: nothing here delays the first frame; a setting that does not work is reported and changes nothing else.
  *  Elsewhere: reading them (terminal-settings.ts), the editor (external-editor.ts). */
 
@@ -9,9 +9,11 @@ import { type Action, type State, safeText } from "./state/index.ts";
 import type { StatusCommand } from "./status-command.ts";
 import type { TerminalView } from "./terminal-view.ts";
 
+const RECENT_MS = 15_000;
+
 export type PersonalContext = {
   readonly io: Io;
-  readonly screen: Pick<TerminalView, "applySettings">;
+  readonly screen: Pick<TerminalView, "applySettings" | "isFocused" | "writeSequence">;
   readonly state: () => State;
   readonly dispatch: (action: Action) => void;
 };
@@ -53,6 +55,17 @@ export class PersonalSettings {
     if (statusCommand === undefined || this.#isStopped) return;
     this.#status ??= this.#openStatus(statusCommand);
     (await this.#status).request();
+  }
+
+  /** Calls the person, unless they look at the terminal. */
+  async notify(text: string): Promise<void> {
+    const { io, screen, state } = this.#context;
+    const { notify } = await this.settings;
+    // Where the terminal does not say it, whoever just typed is there.
+    const isThere = screen.isFocused() ?? Date.now() - state().lastKeyAt < RECENT_MS;
+    if (notify === "off" || isThere || this.#isStopped) return;
+    const { notification } = await import("./notification.ts");
+    screen.writeSequence(notification(notify, text, io.env));
   }
 
   stop(): void {

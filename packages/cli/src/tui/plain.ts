@@ -75,6 +75,8 @@ export class PlainLines implements TerminalView {
     throw new Error("A plain terminal cannot do that. Without --screen-reader, and in another terminal, it works.");
   };
 
+  /** Lines are read as they come, so nobody has to be called. */
+  readonly isFocused = (): boolean => true;
   readonly applySettings = async (): Promise<void> => undefined;
 
   readonly setTheme = (): void => this.#write(["There are no colours in plain lines."]);

@@ -18,12 +18,15 @@ export const screenView: ViewFactory = ({ io, state, onKey, onSubmit }) => {
     draw: () => screen.draw(),
     redraw: () => screen.redraw(),
     writeSequence: (sequence) => io.out(sequence),
+    isFocused: () => screen.isFocused,
     setTheme: (name) => screen.setTheme(chooseTheme(name, { hasColour, env })),
     // The terminal is asked for its background while the settings are read.
     applySettings: async (settings) => {
       const answer = hasColour ? screen.background() : undefined;
-      const { theme: wanted, keys } = await settings;
+      const { theme: wanted, keys, notify, mouse } = await settings;
       screen.input.setKeys(keys);
+      screen.useMouse(mouse);
+      if (notify !== "off") screen.reportFocus();
       screen.setTheme(chooseTheme(wanted, { hasColour, env, background: await answer }));
     },
   };

@@ -88,6 +88,14 @@ class ScrollingScreen extends TuiMainScreen {
 }
 
 const PASTE_START = "\u001b[200~";
+const FOCUS_IN = "\u001b[I";
+const FOCUS_OUT = "\u001b[O";
+const FOCUS_REPORTS_ON = "\u001b[?1004h";
+const FOCUS_REPORTS_OFF = "\u001b[?1004l";
+const MOUSE_ON = "\u001b[?1000h\u001b[?1006h";
+const MOUSE_OFF = "\u001b[?1006l\u001b[?1000l";
+const MOUSE_REPORT = "\u001b[<";
+const WHEEL_LINES = 3;
 /** Slower terminals keep the theme that fits an unknown background. */
 const BACKGROUND_TIMEOUT_MS = 100;
 
@@ -103,6 +111,10 @@ export class Screen {
   #printedBlocks = 0;
   #size = "";
   #isStarted = false;
+  #reportsFocus = false;
+  #isFocused: boolean | undefined;
+  #usesMouse = false;
+  #isMouseOn = false;
 
   constructor(options: ScreenOptions) {
     this.#options = options;
@@ -125,6 +137,7 @@ export class Screen {
   start(): void {
     this.#isStarted = true;
     this.#tui.start();
+    if (this.#reportsFocus) this.#tui.terminal.write(FOCUS_REPORTS_ON);
     this.#tui.renderNow();
   }
 
@@ -132,6 +145,8 @@ export class Screen {
   stop(): void {
     if (!this.#isStarted) return;
     this.#isStarted = false;
+    if (this.#reportsFocus) this.#tui.terminal.write(FOCUS_REPORTS_OFF);
+    this.#setMouse(false);
     this.#tui.stop();
   }
 
@@ -157,6 +172,30 @@ export class Screen {
     this.#repaint();
   }
 
+  /** Asks the terminal to say when it gets and loses the focus. */
+  reportFocus(): void {
+    if (this.#reportsFocus) return;
+    this.#reportsFocus = true;
+    if (this.#isStarted) this.#tui.terminal.write(FOCUS_REPORTS_ON);
+  }
+
+  /** Undefined until the terminal has said it. */
+  get isFocused(): boolean | undefined {
+    return this.#isFocused;
+  }
+
+  /** The wheel scrolls pages. Elsewhere the mouse stays with the terminal, which selects text and scrolls by itself. */
+  useMouse(isUsed: boolean): void {
+    this.#usesMouse = isUsed;
+    this.draw();
+  }
+
+  #setMouse(isOn: boolean): void {
+    if (this.#isMouseOn === isOn) return;
+    this.#isMouseOn = isOn;
+    this.#tui.terminal.write(isOn ? MOUSE_ON : MOUSE_OFF);
+  }
+
   /** The terminal's background, if it answers in time. */
   background(): Promise<RgbColor | undefined> {
     return this.#tui.queryTerminalBackgroundColor({ timeoutMs: BACKGROUND_TIMEOUT_MS });
@@ -169,11 +208,25 @@ export class Screen {
 
   #listen(data: string): { consume: true } | undefined {
     if (isKeyRelease(data)) return undefined;
+    if (data === FOCUS_IN || data === FOCUS_OUT) {
+      this.#isFocused = data === FOCUS_IN;
+      return { consume: true };
+    }
+    if (data.startsWith(MOUSE_REPORT)) return this.#wheel(Number.parseInt(data.slice(MOUSE_REPORT.length), 10));
     const isPaste = data.startsWith(PASTE_START);
     const key = isPaste ? "paste" : (parseKey(data) ?? (/^\P{C}+$/u.test(data) ? data : ""));
     const isUsed = this.#options.onKey(key, this.input.facts);
     this.#tui.requestRender();
     return isUsed ? { consume: true } : undefined;
+  }
+
+  /** Buttons 64 and 65 are the wheel. */
+  #wheel(button: number): { consume: true } {
+    if (button === 64 || button === 65)
+      for (let line = 0; line < WHEEL_LINES; line++)
+        this.#options.onKey(button === 64 ? "up" : "down", this.input.facts);
+    this.#tui.requestRender();
+    return { consume: true };
   }
 
   #render(width: number, rows: number): string[] {
@@ -184,6 +237,7 @@ export class Screen {
       this.#reprint(state);
     }
     if (state.trust) return [...renderTrust(state, state.trust, this.#theme)];
+    this.#setMouse(this.#usesMouse && state.page !== undefined);
     if (state.page) return [...renderPage(state, state.page, this.#theme)];
     this.#print(state);
     const input = this.input.render(width);

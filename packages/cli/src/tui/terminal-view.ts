@@ -22,6 +22,8 @@ export type TerminalView = {
   readonly redraw: () => void;
   /** Sends a control sequence to the terminal itself. */
   readonly writeSequence: (sequence: string) => void;
+  /** Whether the person looks at the terminal; undefined if it cannot say. */
+  readonly isFocused: () => boolean | undefined;
   readonly setTheme: (name: ThemeName | "auto") => void;
   readonly applySettings: (settings: Promise<TerminalSettings>) => Promise<void>;
 };

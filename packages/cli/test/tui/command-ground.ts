@@ -199,7 +199,7 @@ export class CommandGround implements AsyncDisposable {
       },
       answerTrust: () => undefined,
       suspend: () => undefined,
-      notify: () => undefined,
+      notify: async () => undefined,
       refresh: async () => undefined,
       setTheme: (name) => void this.themes.push(name),
       explain: {

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
 import fc from "fast-check";
 import { loadCodeTools } from "../../src/tui/load-code-tools.ts";
+import { notification } from "../../src/tui/notification.ts";
 import { Screen } from "../../src/tui/screen.ts";
 import { initialState, type State } from "../../src/tui/state/index.ts";
 import { StatusCommand, statusFacts } from "../../src/tui/status-command.ts";
@@ -203,4 +204,62 @@ test("the terminal's answer about its background arrives, and an unanswered ques
   terminal.onWrite = () => undefined;
   assert.equal(await screen.background(), undefined);
   screen.stop();
+});
+
+test("a notification contains our words only, in the form that the terminal knows", () => {
+  const text = "Prefork needs an answer";
+  assert.deepEqual(
+    [
+      notification("off", text, {}),
+      notification("bell", text, {}),
+      notification("desktop", `${text}\u001b]0;evil\u0007;x`, {}),
+      notification("both", text, { VTE_VERSION: "7000" }),
+      notification("desktop", text, { TERM: "foot" }),
+      notification("desktop", text, { TMUX: "/tmp/tmux" }),
+    ],
+    [
+      "",
+      "\u0007",
+      `\u001b]9;${text}0evilx\u0007`,
+      `\u0007\u001b]777;notify;Prefork;${text}\u0007`,
+      `\u001b]777;notify;Prefork;${text}\u0007`,
+      `\u001bPtmux;\u001b\u001b]9;${text}\u0007\u001b\\`,
+    ],
+  );
+});
+
+test("the focus and the wheel are taken only where they are asked for, and given back at the end", () => {
+  const page: State = { ...answer("", true), page: { kind: "text", title: "Page", text: "text", scroll: 0 } };
+  const shown = { state: answer("", true) };
+  const keys: string[] = [];
+  const terminal = new EmulatedTerminal();
+  const screen = new Screen({
+    ...{ theme: "none", terminal, state: () => shown.state, onSubmit: () => undefined },
+    onKey: (key) => keys.push(key) > 0,
+  });
+  screen.start();
+  assert.doesNotMatch(terminal.written, /\[\?100\d[hl]/);
+  screen.reportFocus();
+  screen.useMouse(true);
+  const seen = [screen.isFocused];
+  for (const report of ["\u001b[O", "\u001b[I"]) {
+    terminal.input(report);
+    seen.push(screen.isFocused);
+  }
+  screen.drawNow();
+  assert.ok(terminal.written.includes("\u001b[?1004h") && !terminal.written.includes("\u001b[?1000h"));
+  shown.state = page;
+  screen.drawNow();
+  assert.ok(terminal.written.includes("\u001b[?1000h\u001b[?1006h"));
+  terminal.input("\u001b[<65;3;4M");
+  terminal.input("\u001b[<0;3;4M");
+  assert.deepEqual(
+    [seen, keys],
+    [
+      [undefined, false, true],
+      ["down", "down", "down"],
+    ],
+  );
+  screen.stop();
+  assert.match(terminal.written, /\[\?1004l[\s\S]*\[\?1006l.*\[\?1000l/);
 });

@@ -100,6 +100,11 @@ export class TerminalScreen implements AsyncDisposable {
     return this.#awaits(wanted, () => this.all());
   }
 
+  /** Resolves when the program has sent it to the terminal, visible or not. */
+  writes(sequence: string): Promise<string> {
+    return this.#awaits(sequence, () => this.output);
+  }
+
   async #awaits(wanted: Wanted, look: () => string): Promise<string> {
     const isShown = (screen: string): boolean =>
       typeof wanted === "string"

@@ -14,9 +14,12 @@ const asksForTouch: SimScript = (request) =>
 
 test("a prompt, a question that takes no key that was typed for something else, and a restored terminal", async () => {
   await using ground = await openGround(asksForTouch);
+  ground.putHome(".prefork/settings.json", JSON.stringify({ terminal: { notify: "both" } }));
   await using screen = new TerminalScreen([], { cwd: ground.work, env: ground.env });
   await screen.shows("? help");
+  await screen.writes("\u001b[?1004h");
   screen.type("make a file\r");
+  screen.press("\u001b[O"); // the person looks elsewhere
   await screen.shows("y once");
   screen.type("yes, it is fine"); // typing goes to the input line
   await screen.shows("yes, it is fine");
@@ -27,6 +30,8 @@ test("a prompt, a question that takes no key that was typed for something else, 
   await screen.idle();
   screen.press("ctrl+c", "ctrl+c", "ctrl+c"); // clears the input, then quits
   assert.equal(await screen.ended, 0);
+  assert.ok(screen.output.includes("\u0007\u001b]9;Prefork needs an answer\u0007"), "the person was called");
+  assert.ok(screen.output.includes("\u001b[?1004l"));
   assert.match(screen.all(), /To continue this session: prefork --resume \w+/);
   assert.ok(screen.output.endsWith("\n") && screen.output.includes("\u001b[?25h"), "the cursor is visible again");
 });

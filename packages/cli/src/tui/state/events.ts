@@ -15,6 +15,7 @@ import {
   finishTexts,
   growText,
 } from "./conversation.ts";
+import { info, noticeOf, warn } from "./notices.ts";
 import { safeLine, safeText } from "./safe-text.ts";
 import {
   type CacheFigures,
@@ -188,56 +189,6 @@ const converse = (conversation: Conversation, event: RuntimeEvent): Conversation
   }
 };
 
-type Notice = { readonly kind: "notice"; readonly level: "info" | "warn" | "error"; readonly text: string };
-
-const info = (text: string): Notice => ({ kind: "notice", level: "info", text });
-const warn = (text: string): Notice => ({ kind: "notice", level: "warn", text });
-
-const noticeOf = (event: RuntimeEvent): Notice | undefined => {
-  switch (event.type) {
-    case "compaction_started":
-      return info("The conversation is long. Summarizing it to make room…");
-    case "compaction_ended":
-      return info(
-        `Summarized: ${kilobytes(event.bytesBefore)} became ${kilobytes(event.bytesAfter)}. ${safeLine(event.economics)}`,
-      );
-    case "compaction_failed":
-      return warn(`The conversation could not be summarized: ${safeLine(event.reason)}`);
-    case "family_launched":
-      return event.advice.length === 0 ? undefined : info(event.advice.map((advice) => safeLine(advice)).join(" "));
-    case "fork_breached":
-      return warn(
-        `${event.taskId} changed files outside ${safeLine(event.folder)}: ` +
-          event.files.map(({ path, reverted }) => `${safeLine(path)}${reverted ? " (restored)" : ""}`).join(", "),
-      );
-    case "worktree_repaired":
-      return info(`Worktree repaired: ${safeLine(event.what)}; ${safeLine(event.done)}`);
-    case "worktree_merged":
-      return info(mergedText(event));
-    case "journal_troubled":
-      return warn(`Journal: ${safeLine(event.problem)}`);
-    case "settings_noticed":
-      return warn(safeLine(event.notice));
-    case "hook_failed":
-      return warn(`Extension ${safeLine(event.extension)}, ${safeLine(event.hook)}: ${safeLine(event.reason)}`);
-    case "extension_skipped":
-      return warn(`Extension ${safeLine(event.extension)} was skipped: ${safeLine(event.reason)}`);
-    case "server_lost":
-      return warn(`Tool server ${safeLine(event.server)}: ${safeLine(event.reason)}`);
-    default:
-      return undefined;
-  }
-};
-
-const kilobytes = (bytes: number): string => `${Math.max(1, Math.round(bytes / 1000)).toLocaleString("en-US")} kB`;
-
-const mergedText = ({ taskId, outcome, files, unresolved = [] }: Of<"worktree_merged">): string => {
-  if (outcome === "nothing-new") return `${taskId}: this checkout already had all of its work`;
-  const conflicts =
-    unresolved.length === 0 ? "" : `; conflicts in ${unresolved.map((path) => safeLine(path)).join(", ")}`;
-  return `${taskId}: merged, ${files} ${files === 1 ? "file" : "files"}${conflicts} (/undo takes it back)`;
-};
-
 const activityOf = (event: RuntimeEvent): string | undefined => {
   switch (event.type) {
     case "call_proposed":
@@ -386,7 +337,11 @@ const endChild = (state: State, event: Of<"task_ended">): Step => {
   if (!isDone) return stay(selected);
   const effects: readonly Effect[] = [
     { kind: "explainFamily", family: child.family },
-    { kind: "notify", text: `${family.length} ${family.length === 1 ? "fork is" : "forks are"} done` },
+    ...notifyAfter(
+      Math.min(...family.map(({ startedAt }) => startedAt)),
+      event.at,
+      `${family.length} ${family.length === 1 ? "fork is" : "forks are"} done`,
+    ),
   ];
   const families = new Map(selected.families);
   families.delete(child.family);
@@ -492,5 +447,5 @@ const endExchange = (state: State, event: Of<"exchange_ended">): Step => {
 };
 
 /** Shorter work needs no notification: the person is still looking. */
-const notifyAfter = (since: number | undefined, at: number): readonly Effect[] =>
-  since !== undefined && at - since > 15_000 ? [{ kind: "notify", text: "Prefork is done" }] : [];
+const notifyAfter = (since: number | undefined, at: number, text = "Prefork is done"): readonly Effect[] =>
+  since !== undefined && at - since > 15_000 ? [{ kind: "notify", text }] : [];
