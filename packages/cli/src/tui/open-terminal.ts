@@ -83,6 +83,7 @@ class TerminalProgram {
       state: (width, height) => this.#sized(width, height),
       onKey: (key, input) => this.dispatch({ type: "key", key, input, at: Date.now() }) ?? false,
       onSubmit: (text) => this.dispatch({ type: "submitted", text, at: Date.now() }),
+      onScrollLimit: (limit) => this.dispatch({ type: "scrollLimited", limit }),
       onEnd: () => this.#quit(0),
     });
     this.#stops = new StopSignals({

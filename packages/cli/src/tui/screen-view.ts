@@ -6,11 +6,11 @@ import { Screen } from "./screen.ts";
 import type { ViewFactory } from "./terminal-view.ts";
 import { chooseTheme } from "./views/index.ts";
 
-export const screenView: ViewFactory = ({ io, state, onKey, onSubmit }) => {
+export const screenView: ViewFactory = ({ io, state, onKey, onSubmit, onScrollLimit }) => {
   const { colour: hasColour, env } = io;
   const completions = new Completions({ io, state: () => state() });
   const theme = chooseTheme("system", { hasColour, env });
-  const screen = new Screen({ theme, completions, state, onKey, onSubmit });
+  const screen = new Screen({ theme, completions, state, onKey, onSubmit, onScrollLimit });
   return {
     input: screen.input,
     start: () => screen.start(),

@@ -23,11 +23,11 @@ import type { Block, InputFacts, State } from "./state/index.ts";
 import type { Theme, ThemeName, ThemeOptions } from "./views/index.ts";
 import {
   cut,
+  drawPage,
   inputLabel,
   renderAbove,
   renderBelow,
   renderBlock,
-  renderPage,
   renderTrust,
   themeOf,
 } from "./views/index.ts";
@@ -41,6 +41,8 @@ export type ScreenOptions = {
   /** True: the key was used. */
   readonly onKey: (key: string, input: InputFacts) => boolean;
   readonly onSubmit: (text: string) => void;
+  /** A page was scrolled further than it is long. */
+  readonly onScrollLimit?: (limit: number) => void;
 };
 
 const WRAPPING_OFF = "\u001b[?7l";
@@ -238,7 +240,12 @@ export class Screen {
     }
     if (state.trust) return [...renderTrust(state, state.trust, this.#theme)];
     this.#setMouse(this.#usesMouse && state.page !== undefined);
-    if (state.page) return [...renderPage(state, state.page, this.#theme)];
+    if (state.page) {
+      const { lines, scrollLimit } = drawPage(state, state.page, this.#theme);
+      if (scrollLimit !== undefined && "scroll" in state.page && state.page.scroll > scrollLimit)
+        this.#options.onScrollLimit?.(scrollLimit);
+      return [...lines];
+    }
     this.#print(state);
     const input = this.input.render(width);
     const below = renderBelow(state, this.#theme);

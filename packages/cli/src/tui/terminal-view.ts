@@ -35,6 +35,8 @@ export type ViewOptions = {
   /** True: the key was used. */
   readonly onKey: (key: string, input: InputFacts) => boolean;
   readonly onSubmit: (text: string) => void;
+  /** A page was scrolled further than it is long. */
+  readonly onScrollLimit: (limit: number) => void;
   /** Nothing can be typed any more. */
   readonly onEnd: () => void;
 };

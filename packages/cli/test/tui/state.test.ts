@@ -6,7 +6,15 @@ import { visibleWidth } from "@earendil-works/pi-tui";
 import fc from "fast-check";
 import { splitFinished } from "../../src/tui/state/conversation.ts";
 import { type Action, type Effect, initialState, reduce, type State } from "../../src/tui/state/index.ts";
-import { renderAbove, renderBelow, renderBlock, renderPage, renderTrust, themeOf } from "../../src/tui/views/index.ts";
+import {
+  drawPage,
+  renderAbove,
+  renderBelow,
+  renderBlock,
+  renderPage,
+  renderTrust,
+  themeOf,
+} from "../../src/tui/views/index.ts";
 import { anyAction, type Timed } from "./random-actions.ts";
 
 const theme = themeOf("dark");
@@ -120,4 +128,27 @@ test("an answer is split only between paragraphs: never inside a fence, a list o
   assert.deepEqual(splitFinished("```\na\n\nb\n```\n\nafter"), ["```\na\n\nb\n```\n\n", "after"]);
   assert.deepEqual(splitFinished("```\na\n\nb"), ["", "```\na\n\nb"]);
   assert.deepEqual(splitFinished("- a\n\n  more of a\n\nend"), ["- a\n\n  more of a\n\n", "end"]);
+});
+
+test("a long page scrolls to its end and back, and keys beyond an end change nothing", () => {
+  const text = Array.from({ length: 60 }, (_, index) => `line ${index + 1}`).join("\n");
+  let state = reduce(initialState({ cwd: "/w", columns: 40, rows: 20, now: 0 }), {
+    type: "pageOpened",
+    page: { kind: "text", title: "Page", text, scroll: 0 },
+  }).state;
+  const press = (key: string): string => {
+    state = reduce(state, {
+      type: "key",
+      key,
+      at: 0,
+      input: { isEmpty: true, isOnLastLine: true, isCompleting: false },
+    }).state;
+    const { page } = state;
+    assert.ok(page && "scroll" in page);
+    const { lines, scrollLimit = 0 } = drawPage(state, page, theme);
+    state = reduce(state, { type: "scrollLimited", limit: scrollLimit }).state;
+    return lines[2] ?? "";
+  };
+  const shown = ["down", "pageDown", "end", "pageDown", "up", "home", "up", "down"].map(press);
+  assert.deepEqual(shown, ["line 2", "line 19", "line 44", "line 44", "line 43", "line 1", "line 1", "line 2"]);
 });

@@ -42,7 +42,7 @@ export const reduceEvent = (state: State, event: RuntimeEvent): Step => {
   switch (event.type) {
     case "session_opened":
       return sendQueued({
-        ...withModel(spoken, safeLine(event.model)),
+        ...withModel(event.resumed ? spoken : greet(spoken, event), safeLine(event.model)),
         isOpening: false,
         session: event.sessionId,
         cwd: safeLine(event.cwd),
@@ -117,6 +117,12 @@ const withModel = ({ cache, ...state }: State, model: string): State => ({
   model,
   ...(cache === undefined ? {} : { cache: state.model === model ? cache : { read: 0, prompt: cache.prompt } }),
 });
+
+/** Says once what this is and where. */
+const greet = (state: State, { cwd, model, engine }: Of<"session_opened">): State => {
+  const answers = engine === "rehearsal" ? "the rehearsal engine" : safeLine(model);
+  return { ...state, main: addBlock(state.main, info(`Prefork in ${safeLine(cwd)}, with ${answers}`)) };
+};
 
 /** A prompt that was typed before the session was open. */
 const sendQueued = (state: State): Step => {

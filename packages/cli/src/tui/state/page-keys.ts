@@ -9,14 +9,16 @@ export const reducePageKey = (state: State, page: Page, press: KeyPress): Step =
   const { key } = press;
   if (key === "escape" || key === "q" || key === "left") return handled(withoutPage(state));
   const scrolled = scrollBy(key, state.rows);
-  if (scrolled !== undefined)
-    return handled({ ...state, page: { ...page, scroll: Math.max(0, page.scroll + scrolled) } });
+  if (scrolled !== undefined) {
+    const scroll = page.kind === "text" ? page.scroll - scrolled : page.scroll + scrolled;
+    return handled({ ...state, page: { ...page, scroll: Math.max(0, scroll) } });
+  }
   if (page.kind === "text") return handled(state);
   if (key === "enter" || key === "space") return handled({ ...state, page: { ...page, isExpanded: !page.isExpanded } });
   return childKey(state, page.agent, press) ?? handled(state);
 };
 
-/** Lines towards the start (positive) or the end. A text page counts from its start, so its view turns this around. */
+/** Lines towards the start (positive) or the end. */
 const scrollBy = (key: string, rows: number): number | undefined => {
   const screen = Math.max(1, rows - 3);
   switch (key) {

@@ -27,6 +27,8 @@ export type Action =
   /** A command answers in the conversation, on a page, or with a hint. */
   | { readonly type: "printed"; readonly block: Block }
   | { readonly type: "pageOpened"; readonly page: Page }
+  /** A page was scrolled beyond its end. */
+  | { readonly type: "scrollLimited"; readonly limit: number }
   | { readonly type: "hinted"; readonly text: string }
   | { readonly type: "trustAsked"; readonly question: TrustQuestion }
   | { readonly type: "suggested"; readonly prompts: readonly string[] }
@@ -75,6 +77,8 @@ export const reduce = (state: State, action: Action): Step => {
       return stay({ ...state, main: addBlock(state.main, action.block) });
     case "pageOpened":
       return stay({ ...state, page: action.page });
+    case "scrollLimited":
+      return stay(limitScroll(state, action.limit));
     case "hinted":
       return stay({ ...state, hint: action.text });
     case "trustAsked":
@@ -117,3 +121,8 @@ const refreshAfter = ({ type, agent }: RuntimeEvent): readonly Effect[] => {
   if (type === "session_opened" || type === "exchange_ended") return [{ kind: "refresh", isMoneyToo: true }];
   return type === "turn_ended" || type === "mode_changed" ? [{ kind: "refresh", isMoneyToo: false }] : [];
 };
+
+const limitScroll = (state: State, limit: number): State =>
+  state.page && "scroll" in state.page && state.page.scroll > limit
+    ? { ...state, page: { ...state.page, scroll: limit } }
+    : state;

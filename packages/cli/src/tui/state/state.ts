@@ -136,6 +136,7 @@ export type Page =
       readonly text: string;
       /** Default: lines of a program's output, which keep their columns. */
       readonly isMarkdown?: boolean;
+      /** Lines from the start. */
       readonly scroll: number;
     }
   | {

@@ -5,7 +5,7 @@ export { chooseTheme } from "./choose-theme.ts";
 export type { CodeToken, CodeTools, DiffRun, SyntaxRole } from "./code-tools.ts";
 export { renderAbove, renderBelow } from "./frame.ts";
 export { cut } from "./lines.ts";
-export { renderPage } from "./pages.ts";
+export { drawPage, renderPage } from "./pages.ts";
 export { inputLabel } from "./status.ts";
 export { type Theme, type ThemeName, type ThemeOptions, themeOf } from "./theme.ts";
 export { renderTrust } from "./trust.ts";

@@ -10,7 +10,8 @@ const markdownTheme = (theme: Theme, isGrowing: boolean): MarkdownTheme => ({
   heading: theme.heading,
   link: theme.link,
   linkUrl: theme.faint,
-  code: theme.inlineCode,
+  // With its backticks: without them, and without colours, nothing would show where code begins and ends.
+  code: (text) => theme.inlineCode(`\`${text}\``),
   codeBlock: (text) => text,
   codeBlockBorder: theme.faint,
   highlightCode: (code, language) => [

@@ -9,22 +9,37 @@ import { cut, spread, widthOf, wrap } from "./lines.ts";
 import { renderMarkdown } from "./markdown.ts";
 import type { Theme } from "./theme.ts";
 
-export const renderPage = (state: State, page: Page, theme: Theme): readonly string[] => {
+export const renderPage = (state: State, page: Page, theme: Theme): readonly string[] =>
+  drawPage(state, page, theme).lines;
+
+export type DrawnPage = {
+  readonly lines: readonly string[];
+  /** How far it can be scrolled, if that is known. */
+  readonly scrollLimit?: number;
+};
+
+export const drawPage = (state: State, page: Page, theme: Theme): DrawnPage => {
   const { columns: width, rows } = state;
-  const { title, hint, body } = contentOf(state, page, theme);
+  const { title, hint, body, scrollLimit } = contentOf(state, page, theme);
   const room = Math.max(1, rows - 3);
   const lines = body.slice(0, room);
   const padding = Array.from({ length: Math.max(0, room - lines.length) }, () => "");
-  return [
+  const drawn = [
     theme.bold(cut(title, width)),
     theme.border("─".repeat(width)),
     ...lines.map((line) => cut(line, width)),
     ...padding,
     theme.faint(cut(hint, width)),
   ].slice(0, rows);
+  return { lines: drawn, ...(scrollLimit === undefined ? {} : { scrollLimit }) };
 };
 
-type Content = { readonly title: string; readonly hint: string; readonly body: readonly string[] };
+type Content = {
+  readonly title: string;
+  readonly hint: string;
+  readonly body: readonly string[];
+  readonly scrollLimit?: number;
+};
 
 const contentOf = (state: State, page: Page, theme: Theme): Content => {
   switch (page.kind) {
@@ -65,6 +80,7 @@ const conversationPage = (
     title: `${about} · ${place}`,
     hint: keys + own,
     body: body.length === 0 ? [theme.faint("Nothing yet.")] : body,
+    ...(isWhole ? { scrollLimit: Math.max(0, lines.length - room) } : {}),
   };
 };
 
@@ -98,13 +114,13 @@ const textPage = (state: State, page: Extract<Page, { readonly kind: "text" }>, 
         .split("\n")
         .flatMap((line) => wrap(line, state.columns));
   const room = Math.max(1, state.rows - 3);
-  // `scroll` counts towards the start, as on every page; a text opens at its start.
-  const from = Math.min(Math.max(0, lines.length - room), Math.max(0, -page.scroll));
+  const scrollLimit = Math.max(0, lines.length - room);
+  const from = Math.min(scrollLimit, page.scroll);
   const more =
     lines.length > room
       ? `lines ${from + 1}–${Math.min(lines.length, from + room)} of ${lines.length} · ↑↓ PgUp PgDn scroll · `
       : "";
-  return { title: page.title, hint: `${more}Esc back`, body: lines.slice(from, from + room) };
+  return { title: page.title, hint: `${more}Esc back`, body: lines.slice(from, from + room), scrollLimit };
 };
 
 /** A long list leaves few lines for the preview; a short one all the rest of the screen. */

@@ -5,7 +5,7 @@
 
 import { callText, type OpenQuestion, type State } from "../state/index.ts";
 import { diffOfCall } from "./diff-lines.ts";
-import { cut, hanging, wrap } from "./lines.ts";
+import { cut, hanging, widthOf, wrap } from "./lines.ts";
 import type { Theme } from "./theme.ts";
 
 export const renderQuestion = (state: State, width: number, theme: Theme): readonly string[] => {
@@ -15,7 +15,7 @@ export const renderQuestion = (state: State, width: number, theme: Theme): reado
   const isFocused = state.focus === "question";
   const more = state.questions.length > 1 ? ` (1 of ${state.questions.length})` : "";
   return [
-    theme.warning(cut(`── Question${more} ${"─".repeat(Math.max(0, width))}`, width)),
+    theme.warning(rule(`── Question${more} `, width)),
     ...wrap(`${asker(question, state)} wants to use ${question.tool}:`, width),
     ...callLines(question, room, { width, theme }),
     ...hanging(theme.faint("Why: "), question.reason, width),
@@ -23,6 +23,9 @@ export const renderQuestion = (state: State, width: number, theme: Theme): reado
     ...choices(question, state, width).map((line) => (isFocused ? theme.bold(line) : line)),
   ];
 };
+
+const rule = (label: string, width: number): string =>
+  cut(label + "─".repeat(Math.max(0, width - widthOf(label))), width);
 
 const asker = ({ agent }: OpenQuestion, { children }: State): string => {
   if (agent === "main") return "The agent";

@@ -48,7 +48,9 @@ const runningLine = (state: State, width: number, theme: Theme): readonly string
     ? theme.warning(
         `Retrying: ${retry.reason}${retry.until === undefined || retry.until <= state.now ? "" : ` in ${duration(retry.until - state.now)}`}`,
       )
-    : "Working";
+    : state.questions.some(({ agent }) => agent === "main")
+      ? theme.warning("Waiting for your answer")
+      : "Working";
   const stop = state.attached?.isReadOnly ? "" : " · Esc stops it";
   return [cut(`${theme.accent(frame)} ${what} ${theme.faint(`${duration(ms)}${stop}`)}`, width)];
 };
@@ -80,7 +82,10 @@ export const renderStatus = (state: State, width: number, theme: Theme): readonl
       : cache.warmUntil > now
         ? `warm ${duration(cache.warmUntil - now)}`
         : "cache expired";
-  const money = `${formatMoney(state.usd, state.usd < 1 ? 4 : 2)}${state.todayUsd === undefined ? "" : ` (today ${formatMoney(state.todayUsd, 2)})`}`;
+  const spent = formatMoney(state.usd, state.usd < 1 ? 4 : 2);
+  const today = state.todayUsd === undefined ? "" : ` (today ${formatMoney(state.todayUsd, 2)})`;
+  // Nobody is billed for a rehearsal.
+  const money = state.engine === "rehearsal" ? `${spent} if it were real` : `${spent}${today}`;
   // Unknown until the session is open, or if it is attached to and its first events are no longer kept.
   const mode = state.engine === "" ? "" : (MODE_NAMES[state.mode] ?? state.mode);
   const engine = state.engine === "rehearsal" ? "rehearsal engine, no model" : state.model;
@@ -95,6 +100,11 @@ export const renderStatus = (state: State, width: number, theme: Theme): readonl
   ];
 };
 
+const EMPTY_LABEL = "say what to do · / commands · @ files · ? help";
+
+const hasPrompt = ({ main }: State): boolean =>
+  main.dropped > 0 || [...main.done, ...main.open].some(({ kind }) => kind === "prompt");
+
 /** The label at the left of the input's upper border. */
 export const inputLabel = (state: State): string => {
   switch (state.composing.kind) {
@@ -103,7 +113,7 @@ export const inputLabel = (state: State): string => {
     case "rule":
       return "allow always by this rule (edit it; Enter accepts, Esc cancels)";
     case "prompt":
-      if (!state.attached) return "";
+      if (!state.attached) return state.runningSince === undefined && !hasPrompt(state) ? EMPTY_LABEL : "";
       return state.attached.isReadOnly
         ? `watching process ${state.attached.pid} (read-only)`
         : `attached to process ${state.attached.pid}`;
