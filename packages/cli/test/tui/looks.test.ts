@@ -156,10 +156,12 @@ test("a status command that fails is reported once; one that leaves programs beh
     status.stop();
     return heard;
   };
+  // A status command keeps no process alive, so the test does.
+  const alive = setInterval(() => undefined, 1_000);
   const [left, failed] = await Promise.all([
     ran("sleep 60 & printf '\\033[31m%s\\n' \"key: $ANTHROPIC_API_KEY\"", 2),
     ran("exit 3", 1),
-  ]);
+  ]).finally(() => clearInterval(alive));
   assert.deepEqual([left, failed], [["key:", "key:"], ["failed: ended with 3"]]);
 });
 
