@@ -1,13 +1,14 @@
 /** Which files are in this project? For completing `@file`.
- *  Invariant: nothing here blocks: git runs in the background with limits, and a folder without git is walked with limits;
- *  ignored files are left out; names that could act on a terminal are left out, because nobody can type them.
+ *  Invariant: nothing here blocks: git runs in the background with limits and starts nothing that the repository names, and
+ *  a folder without git is walked with limits; ignored files are left out; names that could act on a terminal are left out,
+ *  because nobody can type them.
  *  Elsewhere: finding the ones that match (completion.ts). */
 
 import { execFile } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { findProgram } from "@prefork/guard";
-import { cleanEnvironment } from "@prefork/guard/internal";
+import { cleanEnvironment, withMemoryLimit } from "@prefork/guard/internal";
 import { safeText } from "./state/index.ts";
 
 /** How long a list is used before it is read again, in the background. */
@@ -54,8 +55,9 @@ const gitFiles = async (cwd: string): Promise<readonly string[] | undefined> => 
   const git = findProgram("git");
   if (git === undefined) return undefined;
   const words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+  const [program = "", ...args] = withMemoryLimit([git, ...words]);
   return new Promise((resolve) => {
-    execFile(git, words, { cwd, env: cleanEnvironment(), encoding: "utf8", ...GIT_LIMITS }, (error, text) => {
+    execFile(program, args, { cwd, env: cleanEnvironment(), encoding: "utf8", ...GIT_LIMITS }, (error, text) => {
       if (error) resolve(undefined);
       else resolve([...new Set(text.split("\0").filter((path) => path !== ""))].slice(0, MAX_FILES));
     });

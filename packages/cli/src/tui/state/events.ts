@@ -15,7 +15,7 @@ import {
   finishTexts,
   growText,
 } from "./conversation.ts";
-import { info, noticeOf, warn } from "./notices.ts";
+import { info, isShown, noticeOf, warn } from "./notices.ts";
 import { safeLine, safeText } from "./safe-text.ts";
 import {
   type CacheFigures,
@@ -190,7 +190,8 @@ const converse = (conversation: Conversation, event: RuntimeEvent): Conversation
       return endConversation(conversation);
     default: {
       const notice = noticeOf(event);
-      return notice === undefined ? conversation : addBlock(conversation, notice);
+      if (notice === undefined || (event.type === "server_lost" && isShown(conversation, notice))) return conversation;
+      return addBlock(conversation, notice);
     }
   }
 };

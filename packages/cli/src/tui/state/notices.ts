@@ -4,6 +4,7 @@
 
 import type { RuntimeEvent } from "@prefork/runtime";
 import { safeLine } from "./safe-text.ts";
+import type { Conversation } from "./state.ts";
 
 type Of<T extends RuntimeEvent["type"]> = Extract<RuntimeEvent, { readonly type: T }>;
 
@@ -12,11 +13,15 @@ export type Notice = { readonly kind: "notice"; readonly level: "info" | "warn" 
 export const info = (text: string): Notice => ({ kind: "notice", level: "info", text });
 export const warn = (text: string): Notice => ({ kind: "notice", level: "warn", text });
 
+/** A server that cannot start is tried again and again, and fails each time for the same reason. */
+export const isShown = ({ done }: Conversation, { text }: Notice): boolean =>
+  done.slice(-100).some((block) => block.kind === "notice" && block.text === text);
+
 /** Undefined if the event needs no words. */
 export const noticeOf = (event: RuntimeEvent): Notice | undefined => {
   switch (event.type) {
     case "compaction_started":
-      return info("The conversation is long. Summarizing it to make room…");
+      return info("Summarizing the conversation to make room…");
     case "compaction_ended":
       return info(
         `Summarized: ${kilobytes(event.bytesBefore)} became ${kilobytes(event.bytesAfter)}. ${safeLine(event.economics)}`,
