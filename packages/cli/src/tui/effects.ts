@@ -3,7 +3,6 @@
  *  what only some effects need is loaded with them, because the first frame waits for this file.
  *  Elsewhere: the effects as data (state: state.ts), the slash commands (commands/). */
 
-import type { Answer } from "@prefork/runtime";
 import type { TerminalContext } from "./context.ts";
 import type { Effect } from "./state/index.ts";
 import { safeLine, safeText } from "./state/index.ts";
@@ -37,12 +36,8 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       return (await context.session()).control.stop(effect.child);
     case "background":
       return (await context.session()).control.background(effect.child);
-    case "answer": {
-      const { control } = await context.session();
-      const isOpen = await control.answer(effect.questionId, answerOf(effect));
-      if (!isOpen) dispatch({ type: "hinted", text: "The question was answered elsewhere, or is no longer needed." });
-      return;
-    }
+    case "answer":
+      return (await import("./answer-question.ts")).answerQuestion(effect, context);
     case "trust":
       return context.answerTrust(effect.choice);
     case "mode": {
@@ -94,20 +89,5 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
     }
     case "quit":
       return context.quit();
-  }
-};
-
-const answerOf = ({ answer, rule }: Extract<Effect, { readonly kind: "answer" }>): Answer => {
-  switch (answer) {
-    case "once":
-      return { kind: "allow" };
-    case "all":
-      return { kind: "allow", all: true };
-    case "always":
-      return rule === undefined ? { kind: "allow" } : { kind: "always", rule };
-    case "no":
-      return { kind: "deny" };
-    case "stop":
-      return { kind: "deny", stop: true };
   }
 };

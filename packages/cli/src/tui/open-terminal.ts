@@ -151,9 +151,10 @@ class TerminalProgram {
 
   /** Seconds are shown only while something runs or expires. */
   #tick(): void {
-    const { runningSince, cache, children, isOpening, work, now } = this.#state;
+    const { runningSince, cache, children, isOpening, hint, work, now } = this.#state;
     const isCounting =
       isOpening ||
+      hint !== undefined ||
       work !== undefined ||
       runningSince !== undefined ||
       (cache?.warmUntil ?? 0) + TICK_MS > now ||

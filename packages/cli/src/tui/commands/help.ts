@@ -8,7 +8,7 @@ const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["Shift-Enter, Ctrl-J", "new line"],
   ["Esc", "stop what runs; twice on an empty input: go back to an earlier prompt"],
   ["↓ or Tab", "to the forks below the conversation; Enter opens one, s steers, x stops, m merges"],
-  ["Ctrl-Q", "to the open question; then y once, a always, n no, s no and stop"],
+  ["Ctrl-Q", "to the open question; then y once, a always in this session, n no, s no and stop"],
   ["Shift-Tab", "change what is allowed without asking"],
   ["Ctrl-O", "the whole conversation, with every diff and output"],
   ["Ctrl-B", "move a fork that is waited for to the background"],

@@ -33,7 +33,7 @@ const route = (state: State, press: KeyPress): Step => {
     if (state.focus === "question") return questionKey(state, question, press);
     if (isAnswer(state, press)) {
       const answered = questionKey(state, question, press);
-      if (answered.effects.length > 0 || answered.state.composing !== state.composing) return answered;
+      if (answered.isHandled) return answered; // an answer, or why this key is none
     }
   }
   return inputKey(state, press);

@@ -28,8 +28,6 @@ export const noticeOf = (event: RuntimeEvent): Notice | undefined => {
       );
     case "compaction_failed":
       return warn(`The conversation could not be summarized: ${safeLine(event.reason)}`);
-    case "family_launched":
-      return event.advice.length === 0 ? undefined : info(event.advice.map((advice) => safeLine(advice)).join(" "));
     case "fork_breached":
       return warn(
         `${event.taskId} changed files outside ${safeLine(event.folder)}: ` +

@@ -30,6 +30,8 @@ export type Action =
   /** A page was scrolled beyond its end. */
   | { readonly type: "scrollLimited"; readonly limit: number }
   | { readonly type: "hinted"; readonly text: string }
+  /** The rule of an "always" answer cannot be read. It is still on the input line. */
+  | { readonly type: "ruleRejected"; readonly questionId: string; readonly problem: string }
   | { readonly type: "trustAsked"; readonly question: TrustQuestion }
   | { readonly type: "suggested"; readonly prompts: readonly string[] }
   /** Another session begins on this screen. */
@@ -55,7 +57,23 @@ export type Action =
       >;
     };
 
+/** How long a hint stays, unless a key removes it earlier. */
+const HINT_MS = 8_000;
+
 export const reduce = (state: State, action: Action): Step => {
+  const step = change(state, action);
+  const { hint } = step.state;
+  if (hint === undefined || hint === state.hint) return step;
+  return { ...step, state: { ...step.state, hintAt: step.state.now } };
+};
+
+const withoutOldHint = (state: State, now: number): State => {
+  if (state.hint === undefined || now - state.hintAt < HINT_MS) return state;
+  const { hint: _hint, ...rest } = state;
+  return rest;
+};
+
+const change = (state: State, action: Action): Step => {
   switch (action.type) {
     case "event": {
       const step = reduceEvent(state, action.event);
@@ -72,13 +90,16 @@ export const reduce = (state: State, action: Action): Step => {
     case "resized":
       return stay({ ...state, columns: action.columns, rows: action.rows });
     case "ticked":
-      return stay({ ...state, now: Math.max(state.now, action.at) });
+      return stay(withoutOldHint({ ...state, now: Math.max(state.now, action.at) }, action.at));
     case "printed":
       return stay({ ...state, main: addBlock(state.main, action.block) });
     case "pageOpened":
       return stay({ ...state, page: action.page });
     case "scrollLimited":
       return stay(limitScroll(state, action.limit));
+    case "ruleRejected":
+      if (!state.questions.some(({ id }) => id === action.questionId)) return stay(state);
+      return stay({ ...state, composing: { kind: "rule", questionId: action.questionId }, hint: action.problem });
     case "hinted":
       return stay({ ...state, hint: action.text });
     case "trustAsked":

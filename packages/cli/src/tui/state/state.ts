@@ -236,6 +236,7 @@ export type State = {
   readonly suggestions: readonly string[];
   /** A short message above the input, until the next key. */
   readonly hint?: string;
+  readonly hintAt: number;
   readonly lastKeyAt: number;
   readonly lastEscapeAt: number;
   readonly lastInterruptAt: number;
@@ -270,6 +271,7 @@ export const initialState = (opening: Opening): State => ({
   suggestions: [],
   focus: "input",
   composing: { kind: "prompt" },
+  hintAt: 0,
   lastKeyAt: 0,
   lastEscapeAt: 0,
   lastInterruptAt: 0,

@@ -92,10 +92,12 @@ const withShortPath = ({ args }: CallBlock, cwd: string): CallBlock["args"] => {
     : args;
 };
 
-const signOf = ({ state, fault }: CallBlock, theme: Theme): string => {
+const signOf = ({ state, fault, tool }: CallBlock, theme: Theme): string => {
   if (state === "asking") return theme.warning("?");
   if (state !== "ended") return theme.accent("◌");
-  return fault === undefined ? theme.good("✓") : theme.bad("✗");
+  // A fork that was started has not done anything yet.
+  if (fault === undefined) return tool === "Agent" ? theme.accent("⑂") : theme.good("✓");
+  return theme.bad("✗");
 };
 
 const timeOf = ({ state, startedAt, ms, fault }: CallBlock, { now, theme }: BlockLook): string => {

@@ -17,8 +17,8 @@ export const renderQuestion = (state: State, width: number, theme: Theme): reado
   return [
     theme.warning(rule(`── Question${more} `, width)),
     ...wrap(`${asker(question, state)} wants to use ${question.tool}:`, width),
-    ...callLines(question, room, { width, theme }),
-    ...hanging(theme.faint("Why: "), question.reason, width),
+    ...callLines(question, room, { width, theme, shorten: pathShortener(question, state) }),
+    ...hanging(theme.faint("Why: "), pathShortener(question, state)(question.reason), width),
     ...question.notes.flatMap((note) => hanging(theme.faint("Note: "), note, width)),
     ...choices(question, state, width).map((line) => (isFocused ? theme.bold(line) : line)),
   ];
@@ -30,15 +30,29 @@ const rule = (label: string, width: number): string =>
 const asker = ({ agent }: OpenQuestion, { children }: State): string => {
   if (agent === "main") return "The agent";
   const child = children.get(agent);
-  return child ? `Fork "${child.label}"` : `Fork ${agent}`;
+  if (!child) return `Fork ${agent}`;
+  return `Fork "${child.label}"${child.worktree ? ", in its own worktree," : ""}`;
 };
 
-type Look = { readonly width: number; readonly theme: Theme };
+/** Paths below the working folder, or below the fork's own worktree, without that folder. */
+const pathShortener = ({ agent }: OpenQuestion, { cwd, children }: State): ((text: string) => string) => {
+  const worktree = children.get(agent)?.worktree?.path;
+  return (text) => {
+    const own = worktree === undefined ? text : text.replaceAll(`${worktree}/`, "");
+    return own.replaceAll(`${cwd}/`, "");
+  };
+};
 
-const callLines = ({ tool, args }: OpenQuestion, room: number, { width, theme }: Look): readonly string[] => {
+type Look = { readonly width: number; readonly theme: Theme; readonly shorten: (text: string) => string };
+
+const callLines = ({ tool, args }: OpenQuestion, room: number, { width, theme, shorten }: Look): readonly string[] => {
   const diff = diffOfCall({ tool, args }, theme);
   const path =
-    typeof args.file_path === "string" ? callText("", { file_path: args.file_path }).split("\n").slice(0, 1) : [];
+    typeof args.file_path === "string"
+      ? callText("", { file_path: shorten(args.file_path) })
+          .split("\n")
+          .slice(0, 1)
+      : [];
   const lines = (diff ? [...path, ...diff] : callText(tool, args).split("\n")).flatMap((line) => wrap(line, width - 2));
   const shown = lines.slice(0, room);
   const bar = theme.warning("▏");
@@ -54,7 +68,7 @@ const choices = ({ rule }: OpenQuestion, state: State, width: number): readonly 
   if (state.attached?.isReadOnly) return wrap("Not answered here: this terminal only watches (--read-only).", width);
   const keys = [
     "y once",
-    ...(rule === undefined ? [] : ["a always…"]),
+    ...(rule === undefined ? [] : ["a always in this session…"]),
     "n no",
     "s no, and stop",
     ...(state.questions.length > 1 ? [`l once, for all ${state.questions.length}`] : []),

@@ -67,15 +67,30 @@ const endText = ({ end = "ended", reason, worktree }: Child): string => {
 /** Turns, tokens, money, share read from the cache, and the seconds until its entry expires. Fewer in a narrow terminal. */
 const figures = (child: Child, now: number, width: number): string => {
   const { cache, turns, tokens, usd } = child;
-  const share = cache && cache.prompt > 0 ? `${percent(cache.read / cache.prompt)} warm` : "";
+  const share = cache && cache.prompt > 0 ? `${percent(cache.read / cache.prompt)} cached` : "";
   const left =
     cache?.warmUntil === undefined || child.state === "ended"
       ? ""
       : cache.warmUntil > now
-        ? duration(cache.warmUntil - now)
-        : "expired";
-  const all = [`${turns} ${turns === 1 ? "turn" : "turns"}`, shortTokens(tokens), formatMoney(usd, 4), share, left];
-  const kept = width >= 100 ? all : width >= 70 ? [all[0], all[2], all[3]] : width >= 50 ? [all[2], all[3]] : [all[2]];
+        ? `warm for ${duration(cache.warmUntil - now)}`
+        : "cold";
+  const all = [
+    `${turns} ${turns === 1 ? "turn" : "turns"}`,
+    `${shortTokens(tokens)} tokens`,
+    formatMoney(usd, 4),
+    share,
+    left,
+  ];
+  const kept =
+    width >= 110
+      ? all
+      : width >= 90
+        ? [all[0], all[2], all[3], all[4]]
+        : width >= 70
+          ? [all[0], all[2], all[3]]
+          : width >= 50
+            ? [all[2], all[3]]
+            : [all[2]];
   return kept.filter(Boolean).join(" · ");
 };
 
