@@ -81,17 +81,30 @@ const figures = (child: Child, now: number, width: number): string => {
     share,
     left,
   ];
-  const kept =
-    width >= 110
-      ? all
-      : width >= 90
-        ? [all[0], all[2], all[3], all[4]]
-        : width >= 70
-          ? [all[0], all[2], all[3]]
-          : width >= 50
-            ? [all[2], all[3]]
-            : [all[2]];
-  return kept.filter(Boolean).join(" · ");
+  return (
+    FIGURES[child.state === "ended" ? "ended" : "running"]
+      .find(({ from }) => width >= from)
+      ?.shown.map((index) => all[index])
+      .filter(Boolean)
+      .join(" · ") ?? ""
+  );
+};
+
+/** Which figures fit, by the width of the screen. What a child that has ended did matters more than what it took. */
+const FIGURES: Readonly<
+  Record<"running" | "ended", readonly { readonly from: number; readonly shown: readonly number[] }[]>
+> = {
+  running: [
+    { from: 110, shown: [0, 1, 2, 3, 4] },
+    { from: 90, shown: [0, 2, 3, 4] },
+    { from: 70, shown: [0, 2, 3] },
+    { from: 50, shown: [2, 3] },
+    { from: 0, shown: [2] },
+  ],
+  ended: [
+    { from: 110, shown: [0, 1, 2, 3] },
+    { from: 0, shown: [2] },
+  ],
 };
 
 const familyLine = (children: readonly Child[], width: number, theme: Theme): string => {
