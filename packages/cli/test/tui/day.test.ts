@@ -51,7 +51,7 @@ const closePage = async (screen: TerminalScreen): Promise<void> => {
   await screen.shows((text) => !text.includes("Esc back"));
 };
 
-test("a day: a prompt, five forks with two questions, one opened and steered, a merge, a crash, and the bill", async () => {
+test("a day: a prompt, five forks with two questions, one opened and steered, a merge, the bill, a rewind and a crash", async () => {
   using place = openPlace();
   const { work, env } = place;
   await using screen = new TerminalScreen([], { cwd: work, env });
@@ -87,7 +87,7 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
 
   // A fork in a worktree is merged after a preview, and the merge is undone.
   typeLines(screen, "in parallel, in worktrees:\n- append `Thanks.` to README.md");
-  await screen.shows("y once");
+  await screen.shows("Question");
   screen.press("ctrl+q", "y");
   await screen.shows("1 file to merge");
   screen.press("down");
@@ -109,6 +109,27 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   await screen.shows(/requests?[\s\S]*Esc back/);
   await closePage(screen);
 
+  typeLines(screen, "/cache");
+  await screen.shows(/Cache[\s\S]*Esc back/);
+  await closePage(screen);
+
+  // A change of mind: conversation and files go back to before a prompt, which returns to the input line.
+  typeLines(screen, "append `Bye.` to README.md");
+  await screen.shows("Question");
+  screen.press("ctrl+q", "y");
+  await screen.prints(/Edit README\.md: changed/);
+  await screen.idle();
+  assert.match(readFileSync(join(work, "README.md"), "utf8"), /Bye/);
+  typeLines(screen, "/rewind");
+  await screen.shows(/Go back to before…[\s\S]*append `Bye/);
+  screen.press("enter");
+  await screen.shows("conversation and files");
+  screen.press("down", "enter");
+  await screen.shows((text) => !text.includes("does it"));
+  await screen.shows(/─\n append `Bye\.` to README\.md/);
+  assert.doesNotMatch(readFileSync(join(work, "README.md"), "utf8"), /Bye/);
+  screen.press("ctrl+c");
+
   // The machine fails in the middle of a prompt; nothing is lost.
   screen.type("half a promp");
   await screen.shows("half a promp");
@@ -117,7 +138,7 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   await using again = new TerminalScreen(["--continue"], { cwd: work, env });
   await again.shows(/Thanks[\s\S]*\? help/);
   again.press("up");
-  await again.shows("in parallel, in worktrees:");
+  await again.shows(/─\n append `Bye\.` to README\.md/);
   again.press("ctrl+c");
   typeLines(again, "read README.md");
   await again.shows(/Greeter/);
