@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
+import type { JsonObject } from "@prefork/wire";
 import fc from "fast-check";
 import { loadCodeTools } from "../../src/tui/load-code-tools.ts";
 import { notification } from "../../src/tui/notification.ts";
@@ -15,7 +16,8 @@ import { EmulatedTerminal } from "./emulated.ts";
 import { anyText } from "./random-actions.ts";
 
 const code = loadCodeTools();
-const COLOURS = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*m`, "g");
+const ESC = String.fromCharCode(27);
+const COLOURS = new RegExp(`${ESC}\\[[\\d;]*m`, "g");
 const withoutColours = (line: string): string => line.replace(COLOURS, "");
 
 test("the theme fits the setting, the terminal's colours and its background", () => {
@@ -206,6 +208,54 @@ test("the terminal's answer about its background arrives, and an unanswered ques
   terminal.onWrite = () => undefined;
   assert.equal(await screen.background(), undefined);
   screen.stop();
+});
+
+test("paths of calls and addresses in answers are links that show where they lead", () => {
+  const theme = themeOf("dark", { links: true });
+  const look = { width: 120, theme, cwd: "/w", isOpen: false, now: 0 };
+  const linksIn = (lines: readonly string[]): readonly (readonly [string, string])[] =>
+    [...lines.join("\n").matchAll(new RegExp(`${ESC}\\]8;;([^${ESC}]+)${ESC}\\\\(.*?)${ESC}\\]8;;${ESC}`, "g"))].map(
+      ([, target = "", text = ""]) => [target, withoutColours(text)],
+    );
+  const call = (tool: string, args: JsonObject): readonly (readonly [string, string])[] =>
+    linksIn(renderBlock({ kind: "call", callId: "c", tool, args, state: "ended", output: "", startedAt: 0 }, look));
+  const said = (text: string): readonly (readonly [string, string])[] =>
+    linksIn(renderBlock({ kind: "answer", text, isDone: true }, look));
+  assert.deepEqual(
+    [
+      call("Edit", { file_path: "/w/src/a b.ts", old_string: "a", new_string: "b" }),
+      call("Read", { file_path: "src/x.ts", offset: 3 }),
+      call("Grep", { pattern: "/etc", path: "/etc" }),
+      call("Bash", { command: "cat src/x.ts" }),
+      call("Read", { file_path: "a\u001b]8;;x\u0007" }),
+      said("See https://a.example/b and <me@a.example>."),
+      said("[https://good.example](https://evil.example) [doc](file:///w/x.md)"),
+      said("[a](javascript:alert(1)) [b](vscode://x) [c](data:text/html,x) [d](./x.md)"),
+    ],
+    [
+      [["file:///w/src/a%20b.ts", "src/a b.ts"]],
+      [["file:///w/src/x.ts", "src/x.ts"]],
+      [["file:///etc", "/etc"]],
+      [],
+      [],
+      [
+        ["https://a.example/b", "https://a.example/b"],
+        ["mailto:me@a.example", "me@a.example"],
+      ],
+      [
+        ["https://good.example/", "https://good.example"],
+        ["https://evil.example/", "https://evil.example"],
+        ["file:///w/x.md", "file:///w/x.md"],
+      ],
+      [],
+    ],
+  );
+  const none = themeOf("none", { links: true });
+  assert.ok(
+    !renderBlock({ kind: "answer", text: "https://a.example", isDone: true }, { ...look, theme: none })
+      .join()
+      .includes(ESC),
+  );
 });
 
 test("a notification contains our words only, in the form that the terminal knows", () => {

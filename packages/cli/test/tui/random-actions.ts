@@ -23,6 +23,8 @@ const NASTY = [
   "- item\n  - nested\n\n1. one\n",
   "# Heading\n\nParagraph with **bold**.\n\n",
   "\u001b_pi:c\u0007",
+  "[text](javascript:alert(1)) [https://good.example](https://evil.example/a?b) <https://a.example/ü>",
+  "https://a.example/\u001b]8;;x and me@example.com, ![image](file:///etc/passwd) &#27;[2J",
   "\0\u0001\u0002",
   "x".repeat(500),
 ];

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
 import fc from "fast-check";
+import { loadCodeTools } from "../../src/tui/load-code-tools.ts";
 import { splitFinished } from "../../src/tui/state/conversation.ts";
 import { type Action, type Effect, initialState, reduce, type State } from "../../src/tui/state/index.ts";
 import {
@@ -17,8 +18,13 @@ import {
 } from "../../src/tui/views/index.ts";
 import { anyAction, type Timed } from "./random-actions.ts";
 
-const theme = themeOf("dark");
+const theme = themeOf("dark", { links: true, code: loadCodeTools() });
 const SEQUENCES = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*m`, "g");
+/** Our own links: an address of a scheme that may be opened, a text, and the end. */
+const LINKS = new RegExp(
+  `${String.fromCharCode(27)}\\]8;;(?:https?|file|mailto):[!-~]*${String.fromCharCode(27)}\\\\(.*?)${String.fromCharCode(27)}\\]8;;${String.fromCharCode(27)}\\\\`,
+  "g",
+);
 /** Anything that moves a cursor, or is not one of our own colours. */
 const CONTROLS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 
@@ -51,13 +57,13 @@ const shownLines = (state: State): readonly string[] => {
   ];
 };
 
-test("whatever happens, every line fits the screen and has no control sequence but our colours", () => {
+test("whatever happens, every line fits the screen and has no control sequence but our colours and links", () => {
   fc.assert(
     fc.property(fc.array(anyAction, { maxLength: 40 }), (actions) => {
       const { state } = play(actions);
       for (const line of shownLines(state)) {
         assert.ok(visibleWidth(line) <= state.columns, `wider than ${state.columns}: ${JSON.stringify(line)}`);
-        assert.doesNotMatch(line.replace(SEQUENCES, ""), CONTROLS);
+        assert.doesNotMatch(line.replace(SEQUENCES, "").replace(LINKS, "$1"), CONTROLS);
       }
       if (state.trust) assert.equal(renderTrust(state, state.trust, theme).length, state.rows);
       if (state.page) assert.equal(renderPage(state, state.page, theme).length, state.rows);

@@ -5,9 +5,10 @@
 
 import { formatMoney } from "../../numbers.ts";
 import type { Block, CallBlock, FamilyBlock } from "../state/index.ts";
-import { describeCall } from "../state/index.ts";
+import { describeCall, safeLine } from "../state/index.ts";
 import { diffOfCall } from "./diff-lines.ts";
 import { cut, duration, hanging, lastLines, percent, wrap } from "./lines.ts";
+import { linkPath, type PathInLine } from "./links.ts";
 import { renderGrowingMarkdown, renderMarkdown } from "./markdown.ts";
 import type { Theme } from "./theme.ts";
 
@@ -23,6 +24,8 @@ export type BlockLook = {
 /** Lines of output below a running call, and below one that failed. */
 const TAIL_LINES = 5;
 const MAX_OPEN_LINES = 200;
+/** As much of a path as the line of a call shows. */
+const MAX_PATH = 120;
 
 export const renderBlock = (block: Block, look: BlockLook): readonly string[] =>
   linesOf(block, look).map((line) => cut(line, look.width));
@@ -77,11 +80,10 @@ const renderThinking = (text: string, isDone: boolean, { theme, width, isOpen }:
 
 const renderCall = (call: CallBlock, look: BlockLook): readonly string[] => {
   const { theme, width } = look;
-  const title = describeCall({ tool: call.tool, args: withShortPath(call, look.cwd) });
-  const line = cut(
-    `${signOf(call, theme)} ${theme.bold(call.tool)}${title.slice(call.tool.length)}${timeOf(call, look)}`,
-    width,
-  );
+  const args = withShortPath(call, look.cwd);
+  const title = describeCall({ tool: call.tool, args });
+  const subject = linkPath(title.slice(call.tool.length), pathIn(call, args, look.cwd), theme);
+  const line = cut(`${signOf(call, theme)} ${theme.bold(call.tool)}${subject}${timeOf(call, look)}`, width);
   return [line, ...detailsOf(call, look).map((detail) => cut(`  ${detail}`, width))];
 };
 
@@ -90,6 +92,15 @@ const withShortPath = ({ args }: CallBlock, cwd: string): CallBlock["args"] => {
   return typeof path === "string" && path.startsWith(`${cwd}/`)
     ? { ...args, file_path: path.slice(cwd.length + 1) }
     : args;
+};
+
+/** The path that the line shows. A path that was cut is not linked. */
+const pathIn = ({ args }: CallBlock, shortened: CallBlock["args"], cwd: string): PathInLine => {
+  const name = "file_path" in args ? "file_path" : "path";
+  const [path, shown] = [args[name], shortened[name]];
+  return typeof path === "string" && typeof shown === "string"
+    ? { path, shown: safeLine(shown, MAX_PATH), cwd, isAtEnd: name === "path" }
+    : { path: "", shown: "", cwd, isAtEnd: false };
 };
 
 const signOf = ({ state, fault, tool }: CallBlock, theme: Theme): string => {

@@ -4,12 +4,14 @@
 
 import { Markdown, type MarkdownTheme } from "@earendil-works/pi-tui";
 import { codeLines, growingCodeLines } from "./code-lines.ts";
+import { linkAddress } from "./links.ts";
 import type { Theme } from "./theme.ts";
 
 const markdownTheme = (theme: Theme, isGrowing: boolean): MarkdownTheme => ({
   heading: theme.heading,
-  link: theme.link,
-  linkUrl: theme.faint,
+  link: (text) => linkAddress(theme.link(text), theme),
+  // ` (https://…)`, after a text that says something else
+  linkUrl: (text) => ` (${linkAddress(theme.faint(text.slice(2, -1)), theme)})`,
   // With its backticks: without them, and without colours, nothing would show where code begins and ends.
   code: (text) => theme.inlineCode(`\`${text}\``),
   codeBlock: (text) => text,
