@@ -7,10 +7,10 @@ import { type IPty, spawn } from "@lydell/node-pty";
 import headless from "@xterm/headless";
 import { compiled } from "../compiled.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** Long enough for a busy machine; a test that passes never waits for it. */
-const PATIENCE_MS = 30_000;
+export const PATIENCE_MS = 30_000;
 
 export type PtyOptions = {
   readonly cwd: string;
@@ -29,19 +29,40 @@ const KEYS: Readonly<Record<string, string>> = {
   ...{ pageUp: "\u001b[5~", pageDown: "\u001b[6~", "shift+tab": "\u001b[Z", newline: "\n" },
 };
 
-type Wanted = string | RegExp | ((screen: string) => boolean);
+const FRAME_START = "\u001b[?2026h";
+const FRAME_END = "\u001b[?2026l";
 
-export class TerminalScreen implements AsyncDisposable {
+export type Wanted = string | RegExp | ((screen: string) => boolean);
+
+export const isShown = (screen: string, wanted: Wanted): boolean => {
+  if (typeof wanted === "string") return screen.includes(wanted);
+  return typeof wanted === "function" ? wanted(screen) : wanted.test(screen);
+};
+
+/** What a person at a terminal can do. */
+export type TerminalUser = {
+  /** Resolves when the screen shows it. */
+  readonly shows: (wanted: Wanted) => Promise<string>;
+  /** Resolves when it was printed, even if it has scrolled away since. */
+  readonly prints: (wanted: Wanted) => Promise<string>;
+  /** Presses keys by name. */
+  readonly press: (...keys: readonly string[]) => void;
+  readonly type: (text: string) => void;
+};
+
+export class TerminalScreen implements TerminalUser, AsyncDisposable {
   readonly #pty: IPty;
-  readonly #emulator: headless.Terminal;
+  readonly emulator: headless.Terminal;
   readonly #ended = Promise.withResolvers<number>();
   #exitCode: number | undefined;
   /** Everything that the program has written. */
   output = "";
+  /** How much of it the emulator shows. */
+  #shown = 0;
   #wake: () => void = () => undefined;
 
   constructor(argv: readonly string[], { cwd, env, columns = 80, rows = 24, isJob = false }: PtyOptions) {
-    this.#emulator = new headless.Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 5_000 });
+    this.emulator = new headless.Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 5_000 });
     const command = [process.execPath, ...process.execArgv, MAIN, ...argv];
     const [program = "", ...args] = isJob ? ["bash", "-c", JOB, "bash", ...command] : command;
     this.#pty = spawn(program, args, {
@@ -49,10 +70,14 @@ export class TerminalScreen implements AsyncDisposable {
       env: { ...compiled, TERM: "xterm-256color", LANG: "C.UTF-8", ...env },
     });
     // The emulator answers questions about the terminal, as a real one does.
-    this.#emulator.onData((answer) => this.#pty.write(answer));
+    this.emulator.onData((answer) => this.#pty.write(answer));
     this.#pty.onData((data) => {
       this.output += data;
-      this.#emulator.write(data, () => this.#wake());
+      const { length } = this.output;
+      this.emulator.write(data, () => {
+        this.#shown = length;
+        this.#wake();
+      });
     });
     this.#pty.onExit(({ exitCode, signal }) => {
       this.#exitCode = signal ? 128 + signal : exitCode;
@@ -71,14 +96,14 @@ export class TerminalScreen implements AsyncDisposable {
 
   /** The visible lines, without trailing white space. */
   lines(): readonly string[] {
-    const { active } = this.#emulator.buffer;
-    return this.#linesFrom(active.baseY, this.#emulator.rows);
+    const { active } = this.emulator.buffer;
+    return this.#linesFrom(active.baseY, this.emulator.rows);
   }
 
   /** What has scrolled away, and the visible lines. */
   all(): string {
-    const { active } = this.#emulator.buffer;
-    return this.#linesFrom(0, active.baseY + this.#emulator.rows).join("\n");
+    const { active } = this.emulator.buffer;
+    return this.#linesFrom(0, active.baseY + this.emulator.rows).join("\n");
   }
 
   text(): string {
@@ -86,7 +111,7 @@ export class TerminalScreen implements AsyncDisposable {
   }
 
   #linesFrom(first: number, count: number): readonly string[] {
-    const { active } = this.#emulator.buffer;
+    const { active } = this.emulator.buffer;
     return Array.from({ length: count }, (_, index) => active.getLine(first + index)?.translateToString(true) ?? "");
   }
 
@@ -106,14 +131,8 @@ export class TerminalScreen implements AsyncDisposable {
   }
 
   async #awaits(wanted: Wanted, look: () => string): Promise<string> {
-    const isShown = (screen: string): boolean =>
-      typeof wanted === "string"
-        ? screen.includes(wanted)
-        : typeof wanted === "function"
-          ? wanted(screen)
-          : wanted.test(screen);
     const until = performance.now() + PATIENCE_MS;
-    while (!isShown(look())) {
+    while (!this.#isWholeFrame() || !isShown(look(), wanted)) {
       if (this.#exitCode !== undefined || performance.now() > until)
         throw new Error(
           `${this.#exitCode === undefined ? "waited in vain" : `ended with ${this.#exitCode}`} for ${String(wanted)}; the screen:\n${this.text()}`,
@@ -127,6 +146,12 @@ export class TerminalScreen implements AsyncDisposable {
       });
     }
     return look();
+  }
+
+  /** A frame may arrive in pieces. */
+  #isWholeFrame(): boolean {
+    const [start, end] = [FRAME_START, FRAME_END].map((mark) => this.output.lastIndexOf(mark, this.#shown));
+    return (start ?? 0) <= (end ?? 0);
   }
 
   /** Resolves when nothing runs any more. */
@@ -149,7 +174,7 @@ export class TerminalScreen implements AsyncDisposable {
   }
 
   resize(columns: number, rows: number): void {
-    this.#emulator.resize(columns, rows);
+    this.emulator.resize(columns, rows);
     this.#pty.resize(columns, rows);
   }
 
@@ -160,7 +185,7 @@ export class TerminalScreen implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#exitCode === undefined) this.kill("SIGKILL");
     await this.ended;
-    this.#emulator.dispose();
+    this.emulator.dispose();
   }
 }
 
