@@ -11,7 +11,7 @@ import type { FileResult } from "./report.ts";
 /** Where each program would be installed. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
-    ["bwrap", "rg", "jq", "tree"].map((name) => [
+    ["bwrap", "rg", "jq", "tree", "tmux"].map((name) => [
       name,
       ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin"].map((folder) => `${folder}/${name}`),
     ]),

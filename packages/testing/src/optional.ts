@@ -6,7 +6,7 @@
 import { findProgram, probeSandbox, whyMissing } from "@prefork/guard";
 import { pinnedRipgrep } from "@prefork/guard/internal";
 
-export type OptionalProgram = "bwrap" | "rg" | "@vscode/ripgrep" | "jq" | "tree";
+export type OptionalProgram = "bwrap" | "rg" | "@vscode/ripgrep" | "jq" | "tree" | "tmux";
 
 /** Options for `test` from node:test. */
 export type OptionalTestOptions = { readonly skip: string | false; readonly only?: true };

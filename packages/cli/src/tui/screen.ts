@@ -89,6 +89,9 @@ class ScrollingScreen extends TuiMainScreen {
   }
 }
 
+/** What tmux, the Linux console and PuTTY send. pi-tui's editor knows them, but its names of keys do not. */
+const OTHER_KEYS: Readonly<Record<string, string>> = { "\u001b[1~": "home", "\u001b[4~": "end" };
+
 const PASTE_START = "\u001b[200~";
 const FOCUS_IN = "\u001b[I";
 const FOCUS_OUT = "\u001b[O";
@@ -216,7 +219,7 @@ export class Screen {
     }
     if (data.startsWith(MOUSE_REPORT)) return this.#wheel(Number.parseInt(data.slice(MOUSE_REPORT.length), 10));
     const isPaste = data.startsWith(PASTE_START);
-    const key = isPaste ? "paste" : (parseKey(data) ?? (/^\P{C}+$/u.test(data) ? data : ""));
+    const key = isPaste ? "paste" : (parseKey(data) ?? OTHER_KEYS[data] ?? (/^\P{C}+$/u.test(data) ? data : ""));
     const isUsed = this.#options.onKey(key, this.input.facts);
     this.#tui.requestRender();
     return isUsed ? { consume: true } : undefined;

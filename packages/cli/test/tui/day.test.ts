@@ -6,7 +6,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
-import { TerminalScreen } from "./pty.ts";
+import { needs } from "@prefork/testing/optional";
+import { TerminalScreen, type TerminalUser } from "./pty.ts";
+import { TmuxScreen } from "./tmux.ts";
 
 type Place = Disposable & { readonly work: string; readonly env: Readonly<Record<string, string>> };
 
@@ -43,19 +45,16 @@ const FORKS = `in parallel:
 - run \`touch two.txt\``;
 
 /** Ctrl-J starts a new line; Enter sends. */
-const typeLines = (screen: TerminalScreen, text: string): void => screen.type(`${text}\r`);
+const typeLines = (screen: TerminalUser, text: string): void => screen.type(`${text}\r`);
 
 /** A key that follows Esc at once would be taken for Alt and that key. */
-const closePage = async (screen: TerminalScreen): Promise<void> => {
+const closePage = async (screen: TerminalUser): Promise<void> => {
   screen.press("escape");
   await screen.shows((text) => !text.includes("Esc back"));
 };
 
-test("a day: a prompt, five forks with two questions, one opened and steered, a merge, the bill, a rewind and a crash", async () => {
-  using place = openPlace();
-  const { work, env } = place;
-  await using screen = new TerminalScreen([], { cwd: work, env });
-
+/** A prompt with a tool, five forks of which two ask, one of them opened and steered, and both questions answered. */
+const spendMorning = async (screen: TerminalUser, work: string): Promise<void> => {
   // The first screen says what answers, and what to press for help.
   await screen.shows(/rehearsal engine[\s\S]*\? help/);
   screen.press("?");
@@ -84,6 +83,14 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   await screen.prints(/⑂ 5 forks · 5 reported[^⑂]*saved \$/);
   await screen.shows((text) => !text.includes("Question"));
   assert.deepEqual([existsSync(join(work, "one.txt")), existsSync(join(work, "two.txt"))], [true, true]);
+};
+
+test("a day: a prompt, five forks with two questions, one opened and steered, a merge, the bill, a rewind and a crash", async () => {
+  using place = openPlace();
+  const { work, env } = place;
+  await using screen = new TerminalScreen([], { cwd: work, env });
+
+  await spendMorning(screen, work);
 
   // A fork in a worktree is merged after a preview, and the merge is undone.
   typeLines(screen, "in parallel, in worktrees:\n- append `Thanks.` to README.md");
@@ -145,6 +152,12 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   await again.idle();
   again.press("ctrl+c", "ctrl+c");
   assert.equal(await again.ended, 0);
+});
+
+test("the morning of that day works in tmux too", await needs("tmux"), async () => {
+  using place = openPlace();
+  using screen = new TmuxScreen([], { cwd: place.work, env: place.env });
+  await spendMorning(screen, place.work);
 });
 
 test("SIGTERM, SIGHUP and a crash leave a terminal that works", async () => {

@@ -67,3 +67,47 @@ test("the status line shows today's money and the user's own line, and a cache m
   screen.press("ctrl+c", "ctrl+c");
   assert.equal(await screen.ended, 0);
 });
+
+/** The agent delegates; its sub-agent reads a file, and then takes as long as the test wants. */
+const delegating =
+  (released: () => Promise<void>): SimScript =>
+  (request) => {
+    const said = JSON.stringify(request.body.messages);
+    if (!said.includes("delegate it")) {
+      if (toolResults(request).length === 0) return callTools([{ name: "Read", input: { file_path: "notes.txt" } }]);
+      return { ...say("The notes are short."), hold: released() };
+    }
+    if (said.includes("The notes are short.")) return say("The report came.");
+    if (said.includes("tool_use")) return say("I go on meanwhile.");
+    return callTools([{ name: "Agent", input: { description: "look at the notes", prompt: "Read the notes." } }]);
+  };
+
+test("without forks a sub-agent is waited for in view; Ctrl-B, or the set time, moves it to the background", async () => {
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+  let isSecond = false;
+  await using ground = await openGround(delegating(() => gates[isSecond ? 1 : 0].promise));
+  ground.put("notes.txt", "short\n");
+  await using screen = new TerminalScreen(["--no-forks"], { cwd: ground.work, env: ground.env });
+  await screen.shows("? help");
+  screen.type("delegate it\r");
+  await screen.shows(/◌ Agent look at the notes[\s\S]*1 running.*Ctrl-B[\s\S]*◌ look at the notes thinking +2 turns/);
+  assert.doesNotMatch(screen.text(), /I go on/);
+  screen.press("ctrl+b");
+  await screen.shows(/⑂ Agent look at the notes\n\nI go on meanwhile\.[\s\S]*1 running[\s\S]*◌ look at the notes/);
+  assert.doesNotMatch(screen.text(), /Ctrl-B/);
+  await screen.idle();
+  gates[0].resolve();
+  await screen.shows(/1 reported[\s\S]*The report came\./);
+
+  // A new session reads the settings.
+  isSecond = true;
+  ground.putHome(".prefork/settings.json", '{"forks": {"autoBackgroundMs": 300}}');
+  await screen.idle();
+  screen.type("/clear\r");
+  await screen.shows(/New conversation\./);
+  screen.type("delegate it\r");
+  await screen.shows(/New conversation\.[\s\S]*I go on meanwhile\.[\s\S]*◌ look at the notes/);
+  await screen.idle();
+  gates[1].resolve();
+  await screen.shows(/New conversation\.[\s\S]*The report came\./);
+});

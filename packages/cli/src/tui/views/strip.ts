@@ -16,7 +16,10 @@ export const renderStrip = (state: State, width: number, theme: Theme): readonly
   const shown = rows.slice(from, from + most);
   const hidden = rows.length - shown.length;
   const isFocused = state.focus === "strip";
-  const help = isFocused ? "↑↓ · Enter open · s steer · b background · x stop · m merge" : "↓ select a fork";
+  const isAwaited = rows.some((row) => row.kind === "child" && row.child.isForeground && row.child.state !== "ended");
+  const help = isFocused
+    ? "↑↓ · Enter open · s steer · b background · x stop · m merge"
+    : `↓ select a fork${isAwaited ? " · Ctrl-B do not wait for it" : ""}`;
   return [
     theme.border(cut(`── ${summary(rows)}${hidden > 0 ? ` · ${hidden} not shown` : ""} ── ${help} `, width)),
     ...shown.map((row) => {
