@@ -18,7 +18,7 @@ export type TerminalContext = {
   readonly settings: Promise<TerminalSettings>;
   readonly state: () => State;
   readonly dispatch: (action: Action) => void;
-  readonly screen: Pick<TerminalView, "draw" | "redraw" | "input">;
+  readonly screen: Pick<TerminalView, "draw" | "redraw" | "input" | "promptOf">;
   /** Resolves when the session is open. */
   readonly session: () => Promise<TerminalSession>;
   /** Closes this session and opens another one: a new one, or an earlier one by id, with another model if one is named. */

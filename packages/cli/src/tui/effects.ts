@@ -23,7 +23,7 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       context.remember(effect.text);
       const { control } = await context.session();
       try {
-        await control.prompt(effect.text, { tasks: "leave" });
+        await control.prompt(screen.promptOf(effect.text), { tasks: "leave" });
       } catch (error) {
         if (screen.input.facts.isEmpty) screen.input.setText(effect.text); // nothing that was typed is lost
         throw error;

@@ -19,20 +19,31 @@ export type InputOptions = {
   readonly theme: Theme;
   readonly completions?: AutocompleteProvider;
   readonly onSubmit: (text: string) => void;
+  readonly images?: ImagePasting;
 };
 
+/** Each returns the text to insert; undefined if there is no image. */
+export type ImagePasting = {
+  readonly fromPath: (pasted: string) => Promise<string | undefined>;
+  readonly fromClipboard: () => Promise<string | undefined>;
+};
+
+const PASTE_START = "\u001b[200~";
+const PASTE_END = "\u001b[201~";
 const ESCAPE = "\u001b";
 
 export class InputLine extends Editor {
   /** Shown on the border above it. */
   label = "";
   readonly #look: { theme: Theme };
+  readonly #images: ImagePasting | undefined;
   #vi: ViLayer | undefined;
 
-  constructor(tui: TUI, { theme, completions, onSubmit }: InputOptions) {
+  constructor(tui: TUI, { theme, completions, onSubmit, images }: InputOptions) {
     const look = { theme };
     super(tui, editorTheme(look), { paddingX: 1, autocompleteMaxVisible: 8 });
     this.#look = look;
+    this.#images = images;
     if (completions) this.setAutocompleteProvider(completions);
     this.onSubmit = (text) => {
       this.#vi?.reset();
@@ -67,6 +78,21 @@ export class InputLine extends Editor {
   }
 
   override handleInput(data: string): void {
+    if (this.#images && matchesKey(data, "ctrl+v")) void this.#insertImage(this.#images.fromClipboard());
+    else if (this.#images && isImagePath(data))
+      void this.#insertImage(this.#images.fromPath(data.slice(PASTE_START.length, -PASTE_END.length)), data);
+    else this.#handleKey(data);
+  }
+
+  /** What was pasted is typed as it is if it is no image. */
+  async #insertImage(name: Promise<string | undefined>, pasted = ""): Promise<void> {
+    const text = await name.catch(() => undefined);
+    if (text !== undefined) this.insertTextAtCursor(`${text} `);
+    else if (pasted !== "") this.#handleKey(pasted);
+    this.tui.requestRender();
+  }
+
+  #handleKey(data: string): void {
     const vi = this.#vi;
     if (vi && !(this.isShowingAutocomplete() && vi.mode === "insert")) {
       if (matchesKey(data, "escape")) {
@@ -95,6 +121,13 @@ export class InputLine extends Editor {
     return `${accent(shown)}${border("─".repeat(Math.max(0, width - visibleWidth(shown))))}`;
   }
 }
+
+/** A paste of one line that ends like the name of an image. */
+const isImagePath = (data: string): boolean =>
+  data.startsWith(PASTE_START) &&
+  data.endsWith(PASTE_END) &&
+  data.length < 1_100 &&
+  /^[^\n\r]*\.(?:png|jpe?g|gif|webp)['"]?\s*$/i.test(data.slice(PASTE_START.length, -PASTE_END.length));
 
 const editorTheme = (look: { readonly theme: Theme }): ConstructorParameters<typeof Editor>[1] => ({
   borderColor: look.theme.border,

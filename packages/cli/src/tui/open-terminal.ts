@@ -84,6 +84,7 @@ class TerminalProgram {
       onKey: (key, input) => this.dispatch({ type: "key", key, input, at: Date.now() }) ?? false,
       onSubmit: (text) => this.dispatch({ type: "submitted", text, at: Date.now() }),
       onScrollLimit: (limit) => this.dispatch({ type: "scrollLimited", limit }),
+      onHint: (text) => void this.dispatch({ type: "hinted", text }),
       onEnd: () => this.#quit(0),
     });
     this.#stops = new StopSignals({

@@ -75,6 +75,8 @@ export class PlainLines implements TerminalView {
     throw new Error("A plain terminal cannot do that. Without --screen-reader, and in another terminal, it works.");
   };
 
+  readonly promptOf = (text: string): string => text;
+
   /** Lines are read as they come, so nobody has to be called. */
   readonly isFocused = (): boolean => true;
   readonly applySettings = async (): Promise<void> => undefined;

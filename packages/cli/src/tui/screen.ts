@@ -17,7 +17,7 @@ import {
   TuiMainScreen,
   type TuiStopOptions,
 } from "@earendil-works/pi-tui";
-import { InputLine } from "./input.ts";
+import { type ImagePasting, InputLine } from "./input.ts";
 import { lazyCodeTools } from "./lazy-code-tools.ts";
 import type { Block, InputFacts, State } from "./state/index.ts";
 import type { Theme, ThemeName, ThemeOptions } from "./views/index.ts";
@@ -43,6 +43,7 @@ export type ScreenOptions = {
   readonly onSubmit: (text: string) => void;
   /** A page was scrolled further than it is long. */
   readonly onScrollLimit?: (limit: number) => void;
+  readonly images?: ImagePasting;
 };
 
 const WRAPPING_OFF = "\u001b[?7l";

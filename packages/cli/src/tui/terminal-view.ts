@@ -3,6 +3,7 @@
 
 import type { TerminalSettings } from "@prefork/guard";
 import type { Io } from "../io.ts";
+import type { Prompt } from "./prompt-images.ts";
 import type { InputFacts, State } from "./state/index.ts";
 import type { ThemeName } from "./views/index.ts";
 
@@ -22,6 +23,8 @@ export type TerminalView = {
   readonly redraw: () => void;
   /** Sends a control sequence to the terminal itself. */
   readonly writeSequence: (sequence: string) => void;
+  /** What is sent for a text: the images that it names, and the text. */
+  readonly promptOf: (text: string) => Prompt;
   /** Whether the person looks at the terminal; undefined if it cannot say. */
   readonly isFocused: () => boolean | undefined;
   readonly setTheme: (name: ThemeName | "auto") => void;
@@ -37,6 +40,8 @@ export type ViewOptions = {
   readonly onSubmit: (text: string) => void;
   /** A page was scrolled further than it is long. */
   readonly onScrollLimit: (limit: number) => void;
+  /** Shows a short message above the input. */
+  readonly onHint: (text: string) => void;
   /** Nothing can be typed any more. */
   readonly onEnd: () => void;
 };

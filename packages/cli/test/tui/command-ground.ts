@@ -166,6 +166,7 @@ export class CommandGround implements AsyncDisposable {
       screen: {
         draw: () => undefined,
         redraw: () => undefined,
+        promptOf: (text) => text,
         input: {
           setText: (text) => {
             this.typed = text;

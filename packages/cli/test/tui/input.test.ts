@@ -1,8 +1,9 @@
-/** vi keys on the input line: what each does, and that no sequence of keys confuses text and cursor. */
+/** The input line: vi keys, and images that are pasted. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { PromptImages, pathIn } from "../../src/tui/prompt-images.ts";
 import { Screen } from "../../src/tui/screen.ts";
 import { initialState } from "../../src/tui/state/index.ts";
 import { EmulatedTerminal } from "./emulated.ts";
@@ -144,5 +145,47 @@ test("any sequence of keys leaves a text without control characters, and a curso
       }
     }),
     { numRuns: 150 },
+  );
+});
+
+/** Enough of a picture to have a size. */
+const png = (width: number, height: number): Buffer => {
+  const bytes = Buffer.alloc(33);
+  bytes.write("89504e470d0a1a0a0000000d49484452", "hex");
+  bytes.writeUInt32BE(width, 16);
+  bytes.writeUInt32BE(height, 20);
+  return bytes;
+};
+
+test("an image is named in the prompt, and sent as long as its name is there", () => {
+  const images = new PromptImages();
+  const [one, same, other] = [png(640, 480), png(640, 480), Buffer.concat([png(640, 480), Buffer.from("x")])].map(
+    (bytes) => images.add("a].png", bytes),
+  );
+  assert.deepEqual(
+    [one, same, other, images.add("b.png", Buffer.from("no picture")), images.add("c.png", Buffer.alloc(6_000_000))],
+    ["[image a_.png, 640×480]", "[image a_.png, 640×480]", "[image a_.png (2), 640×480]", undefined, undefined],
+  );
+  const source = { kind: "base64", mediaType: "image/png", data: png(640, 480).toString("base64") };
+  assert.deepEqual(images.promptOf(`What is ${one}?`), [
+    { type: "image", source },
+    { type: "text", text: "What is [image a_.png, 640×480]?" },
+  ]);
+  assert.equal(images.promptOf("What is [image a_.png, 640x480]?"), "What is [image a_.png, 640x480]?");
+});
+
+test("a pasted path may be quoted, escaped or an address of a file", () => {
+  const paths = [
+    "shot.png",
+    "'/a b/c.JPG' ",
+    "/a\\ b/c.jpeg",
+    "file:///a%20b/c.webp",
+    "/a.png\n/b.png",
+    "a.txt",
+    "file://%/x.png",
+  ];
+  assert.deepEqual(
+    paths.map((path) => pathIn(path, "/w")),
+    ["/w/shot.png", "/a b/c.JPG", "/a b/c.jpeg", "/a b/c.webp", undefined, undefined, undefined],
   );
 });

@@ -258,6 +258,42 @@ test("paths of calls and addresses in answers are links that show where they lea
   );
 });
 
+test("wide and combining characters wrap between characters, and none is lost, from 40 to 300 columns", () => {
+  const piece = fc.constantFrom(
+    "日本語",
+    "e\u0301",
+    "👩‍👩‍👧‍👦",
+    "한국",
+    "नमस्ते",
+    "🇩🇪",
+    "word",
+    " ",
+    "x".repeat(50),
+    "・",
+    "ﷺ",
+  );
+  const segmenter = new Intl.Segmenter();
+  const characters = (text: string): readonly string[] =>
+    [...segmenter.segment(text)].map(({ segment }) => segment).filter((one) => one.trim() !== "");
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 80 }), fc.integer({ min: 40, max: 300 }), (pieces, width) => {
+      const text = pieces.join("");
+      const look = { width, theme: themeOf("none"), cwd: "/w", isOpen: false, now: 0 };
+      for (const block of [
+        { kind: "prompt", text },
+        { kind: "notice", level: "info", text },
+        { kind: "output", title: "", text },
+      ] as const) {
+        const lines = renderBlock(block, look);
+        for (const line of lines) assert.ok(visibleWidth(line) <= width);
+        const signs = block.kind === "prompt" ? ["❯"] : block.kind === "notice" ? ["·"] : [];
+        assert.deepEqual(lines.flatMap(characters), [...signs, ...characters(text)]);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
 test("a notification contains our words only, in the form that the terminal knows", () => {
   const text = "Prefork needs an answer";
   assert.deepEqual(

@@ -122,7 +122,14 @@ test("plain lines are used where the cursor cannot be moved, and where a flag or
   const isPlain = async (flags: { readonly screenReader?: boolean }, env: object): Promise<boolean> => {
     const io = captured({ env: { ...ground.env, ...env } });
     const view = (await chooseView(flags, io))({
-      ...{ io, onKey: () => false, onSubmit: () => undefined, onScrollLimit: () => undefined, onEnd: () => undefined },
+      ...{
+        io,
+        onKey: () => false,
+        onSubmit: () => undefined,
+        onHint: () => undefined,
+        onScrollLimit: () => undefined,
+        onEnd: () => undefined,
+      },
       state: () => initialState({ cwd: "/w", columns: 80, rows: 24, now: 0 }),
     });
     return view instanceof PlainLines;

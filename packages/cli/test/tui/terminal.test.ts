@@ -1,10 +1,10 @@
 /** The terminal in a real terminal device: it draws, asks, restores. */
 
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { callTools, type SimScript, say, toolResults } from "@prefork/simulator";
-import { openGround } from "../print/ground.ts";
+import { objectsIn, openGround } from "../print/ground.ts";
 import { TerminalScreen } from "./pty.ts";
 
 const asksForTouch: SimScript = (request) =>
@@ -56,13 +56,29 @@ test("the status line shows today's money and the user's own line, and a cache m
   await screen.shows(/^ ?mine: string claude\S+ default true true \d+ true true 0$/m);
   assert.ok(!screen.text().includes("second line"));
   assert.ok(screen.output.includes("\u001b[38;5;242m"), "the light theme");
+  // A picture that is dropped on the terminal is sent, and named where it was dropped.
+  const png = Buffer.from("89504e470d0a1a0a0000000d49484452000002800000028008060000000000000000", "hex");
+  writeFileSync(ground.at("a shot.png"), png);
+  screen.type("look at ");
+  screen.paste(`'${ground.at("a shot.png")}'`);
+  await screen.shows("look at [image a shot.png, 640×640]");
+  screen.press("enter");
+  await screen.shows((text) => (text.match(/Hello\./g) ?? []).length === 2);
+  const { content } = objectsIn(ground.bodies().at(-1)?.messages).at(-1) ?? {};
+  assert.deepEqual(
+    objectsIn(content).map(({ type, text }) => [type, text]),
+    [
+      ["image", undefined],
+      ["text", "look at [image a shot.png, 640×640]"],
+    ],
+  );
   // The provider loses its cache, which nothing that was sent explains.
   ground.simulator.reset();
   screen.type("and again\r");
   await screen.prints("Cache miss (main agent): ");
   ground.simulator.reset();
   screen.type("once more\r");
-  await screen.shows((text) => (text.match(/Hello\./g) ?? []).length === 3);
+  await screen.shows((text) => (text.match(/Hello\./g) ?? []).length === 4);
   assert.equal(screen.all().match(/Cache miss/g)?.length, 1);
   screen.press("ctrl+c", "ctrl+c");
   assert.equal(await screen.ended, 0);

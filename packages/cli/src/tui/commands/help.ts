@@ -13,6 +13,7 @@ const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["Ctrl-O", "the whole conversation, with every diff and output"],
   ["Ctrl-B", "move a fork that is waited for to the background"],
   ["Ctrl-G", "edit the prompt in your editor"],
+  ["Ctrl-V", "add the image on the clipboard; a pasted path of an image adds that image"],
   ["↑", "earlier prompts, or take back a queued one"],
   ["Ctrl-C", "stop, clear, and twice: quit"],
   ["@file", "names a file; !command runs a command; #text adds a note to AGENTS.md"],
