@@ -47,12 +47,15 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       return;
     }
     case "command":
+      if (effect.typed !== undefined) context.remember(effect.typed);
       return (await import("./commands/index.ts")).runCommand(effect.name, effect.args, context);
     case "chosen":
       return (await import("./commands/index.ts")).runChosen(effect.command, effect.id, context);
     case "shell":
+      context.remember(`!${effect.command}`);
       return (await import("./shell-line.ts")).runShellLine(effect.command, context);
     case "remember":
+      context.remember(`# ${effect.text}`);
       return (await import("./remember.ts")).rememberText(effect.text, context);
     case "edit":
       return (await import("./external-editor.ts")).runEditor(context);

@@ -4,6 +4,7 @@
 
 import {
   type AutocompleteProvider,
+  CURSOR_MARKER,
   decodeKittyPrintable,
   Editor,
   matchesKey,
@@ -31,10 +32,14 @@ export type ImagePasting = {
 const PASTE_START = "\u001b[200~";
 const PASTE_END = "\u001b[201~";
 const ESCAPE = "\u001b";
+/** The character that pi-tui draws in reverse, after a mark for the terminal's own cursor. */
+const CURSOR = new RegExp(`(?:${CURSOR_MARKER})?${ESCAPE}\\[7m(.*?)${ESCAPE}\\[0m`);
 
 export class InputLine extends Editor {
   /** Shown on the border above it. */
   label = "";
+  /** False: the keys are for something else, so no cursor is drawn. */
+  hasCursor = true;
   readonly #look: { theme: Theme };
   readonly #images: ImagePasting | undefined;
   #vi: ViLayer | undefined;
@@ -110,6 +115,11 @@ export class InputLine extends Editor {
       }
     }
     super.handleInput(data);
+  }
+
+  override render(width: number): string[] {
+    const lines = super.render(width);
+    return this.hasCursor ? lines : lines.map((line) => line.replace(CURSOR, "$1"));
   }
 
   protected override renderTopBorder(width: number, hiddenLineCount: number): string {

@@ -143,7 +143,7 @@ export class PlainLines implements TerminalView {
     const press = (key: string): boolean => this.#options.onKey(key, this.#facts);
     const index = /^\s*\d{1,3}\s*$/.test(text) ? Number(text) - 1 : -1;
     if (page.items[index] === undefined) {
-      press("escape");
+      while (this.#options.state().page) press("escape");
       if (text.trim() !== "") this.#options.onSubmit(text);
       return;
     }

@@ -238,6 +238,7 @@ export class Screen {
   #render(width: number, rows: number): string[] {
     const state = this.#options.state(width, rows);
     this.input.label = inputLabel(state);
+    this.input.hasCursor = state.focus === "input";
     if (this.#size !== `${width}x${rows}`) {
       this.#size = `${width}x${rows}`;
       this.#reprint(state);

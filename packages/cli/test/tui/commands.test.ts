@@ -49,6 +49,9 @@ test("forks: started, listed, merged after a preview, undone, and billed", async
   await ground.press("enter");
   assert.deepEqual(ground.state.page, { kind: "conversation", agent: child?.id, scroll: 0, isExpanded: false });
   await ground.press("escape");
+  assert.equal(ground.list.title, "Tasks");
+  await ground.press("escape");
+  assert.equal(ground.state.page, undefined);
 
   await ground.type("/worktrees");
   assert.deepEqual(
@@ -61,9 +64,14 @@ test("forks: started, listed, merged after a preview, undone, and billed", async
   await ground.choose("diff");
   assert.match(ground.text, /^\+two$/m);
   assert.equal(ground.read("README.md"), "# Sample\n");
+  // Closing the diff leads back to the merge, and closing that to the worktrees; a merge closes all of them.
   await ground.press("escape");
-  await ground.type("/merge");
+  assert.equal(ground.list.title, "Merge append `two` to README.md");
+  await ground.press("escape");
+  assert.equal(ground.list.title, "Worktrees");
+  await ground.press("enter");
   await ground.choose("Merge into");
+  assert.equal(ground.state.page, undefined);
   assert.equal(ground.read("README.md"), "# Sample\ntwo\n");
   assert.equal(ground.state.children.get(child?.id ?? "")?.worktree?.state, "merged");
   assert.equal(ground.notices.at(-1), "Merged append `two` to README.md: 1 file (/undo takes it back).");

@@ -145,6 +145,8 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   await using again = new TerminalScreen(["--continue"], { cwd: work, env });
   await again.shows(/Thanks[\s\S]*\? help/);
   again.press("up");
+  await again.shows(/─\n \/rewind/);
+  again.press("up");
   await again.shows(/─\n append `Bye\.` to README\.md/);
   again.press("ctrl+c");
   typeLines(again, "read README.md");

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
+import type { EventBody, RuntimeEvent } from "@prefork/runtime";
 import fc from "fast-check";
 import { loadCodeTools } from "../../src/tui/load-code-tools.ts";
 import { splitFinished } from "../../src/tui/state/conversation.ts";
@@ -157,4 +158,160 @@ test("a long page scrolls to its end and back, and keys beyond an end change not
   };
   const shown = ["down", "pageDown", "end", "pageDown", "up", "home", "up", "down"].map(press);
   assert.deepEqual(shown, ["line 2", "line 19", "line 44", "line 44", "line 43", "line 1", "line 1", "line 2"]);
+});
+
+type Press = { readonly isEmpty?: boolean; readonly at?: number };
+
+/** A terminal with these actions behind it, whose keys are pressed one after another. */
+const openKeys = (...actions: readonly Action[]) => {
+  let state = initialState({ cwd: "/w", columns: 80, rows: 24, now: 0 });
+  for (const action of actions) state = reduce(state, action).state;
+  return {
+    get state(): State {
+      return state;
+    },
+    press: (key: string, { isEmpty = true, at = state.now + 100 }: Press = {}): readonly Effect[] | "typed" => {
+      const step = reduce(state, {
+        ...{ type: "key", key, at },
+        input: { isEmpty, isOnLastLine: true, isCompleting: false },
+      });
+      state = step.state;
+      return step.isHandled ? step.effects : "typed";
+    },
+    does: (action: Action): readonly Effect[] => {
+      const step = reduce(state, action);
+      state = step.state;
+      return step.effects;
+    },
+  };
+};
+
+const eventOf = (body: EventBody, agent = "main", at = 1_000): Action => ({
+  type: "event",
+  event: { ...body, agent, at, seq: 1, session: "s", level: "info", family: "f" } as RuntimeEvent,
+});
+
+const forkStarted = (taskId: string): Action =>
+  eventOf({
+    ...{ type: "fork_started", taskId, runId: "r", parent: "main", label: `part ${taskId}` },
+    ...{ querySource: "agent:builtin:fork", mode: "fire-and-forget", skipTranscript: false, cacheKeyHash: "k" },
+  });
+
+const listPage = (title: string): Action => ({
+  type: "pageOpened",
+  page: {
+    ...{ kind: "list", title, command: "c", selected: 0, filter: "", hint: "opens it" },
+    items: [{ id: "1", label: "one" }],
+  },
+});
+
+const textPage = (title: string): Action => ({
+  type: "pageOpened",
+  page: { kind: "text", title, text: "text", scroll: 0 },
+});
+
+test("a page that was opened from a list leads back to it", () => {
+  const keys = openKeys(listPage("Worktrees"));
+  const titles = (): readonly (string | undefined)[] =>
+    [...keys.state.pagesBelow, keys.state.page].map((page) => (page && "title" in page ? page.title : undefined));
+  assert.deepEqual(keys.press("enter"), [{ kind: "chosen", command: "c", id: "1" }]);
+  keys.does(listPage("Merge"));
+  keys.press("enter");
+  keys.does(textPage("Diff"));
+  assert.deepEqual(titles(), ["Worktrees", "Merge", "Diff"]);
+  // A list that is opened again shows its new content instead of lying above itself.
+  keys.does(listPage("Worktrees"));
+  assert.deepEqual(titles(), ["Worktrees"]);
+  keys.press("enter");
+  keys.does(textPage("Diff"));
+  keys.press("escape");
+  assert.deepEqual(titles(), ["Worktrees"]);
+  // A choice that opens nothing leaves all pages; what is opened later by another key does not lead back to them.
+  keys.press("enter");
+  keys.press("?");
+  keys.does(textPage("Help"));
+  keys.press("escape");
+  assert.deepEqual(titles(), [undefined]);
+});
+
+test("pages below the open one are bounded", () => {
+  const keys = openKeys(...Array.from({ length: 50 }, (_, index) => textPage(`Page ${index}`)));
+  assert.equal(keys.state.pagesBelow.length, 8);
+  assert.deepEqual(keys.press("ctrl+c"), []);
+  assert.deepEqual([keys.state.page, keys.state.pagesBelow], [undefined, []]);
+});
+
+test("Enter on a prompt that was recalled right after a page was closed is asked for twice", () => {
+  const closed = () => {
+    const keys = openKeys(textPage("Diff"));
+    keys.press("escape");
+    return keys;
+  };
+  const keys = closed();
+  assert.equal(keys.press("up"), "typed");
+  assert.deepEqual(keys.press("enter", { isEmpty: false }), []);
+  assert.equal(keys.state.hint, "This is an earlier prompt. Press Enter again to send it.");
+  assert.equal(keys.press("enter", { isEmpty: false }), "typed");
+  // Somebody who changes the prompt, or comes back later, means it.
+  const changed = closed();
+  changed.press("up");
+  changed.press("x", { isEmpty: false });
+  assert.equal(changed.press("enter", { isEmpty: false }), "typed");
+  const later = closed();
+  later.press("up", { at: later.state.now + 60_000 });
+  assert.equal(later.press("enter", { isEmpty: false }), "typed");
+});
+
+test("hints are shown on pages, and a fork that was stopped by the person says so", () => {
+  const keys = openKeys(forkStarted("task-1"));
+  keys.press("down");
+  keys.press("enter");
+  keys.press("x");
+  const { page } = keys.state;
+  assert.ok(page);
+  assert.equal(
+    renderPage(keys.state, page, themeOf("none")).at(-1),
+    "Press x again to stop part task-1. Its work so far is kept.",
+  );
+  assert.deepEqual(keys.press("x"), [{ kind: "stop", child: "task-1" }]);
+  const ended: EventBody = {
+    ...{ type: "task_ended", taskId: "task-1", end: "aborted", reason: "interrupted", turns: 1, usd: 0 },
+    usage: { plain: 0, read: 0, written: {}, output: 0 },
+  };
+  keys.does(eventOf(ended));
+  const child = keys.state.children.get("task-1");
+  assert.deepEqual([child?.end, child?.reason], ["stopped by you", undefined]);
+  assert.equal(renderPage(keys.state, page, themeOf("none"))[0], "part task-1 (stopped by you) · following");
+});
+
+test("the selected fork has a mark and one highlight over the whole line", () => {
+  const keys = openKeys(forkStarted("task-1"), forkStarted("task-2"));
+  keys.press("down");
+  const rows = renderAbove(keys.state, theme, 20).filter((line) => line.includes("part task-"));
+  assert.equal(rows[0]?.replace(SEQUENCES, "").slice(0, 15), "❯ ◌ part task-1");
+  assert.deepEqual(rows[0]?.match(SEQUENCES), ["\u001b[7m", "\u001b[27m"]);
+  assert.equal(visibleWidth(rows[0] ?? ""), 80);
+  assert.equal(rows[1]?.replace(SEQUENCES, "").slice(0, 15), "  ◌ part task-2");
+});
+
+test("the keys of a question stand out, with brackets where there are no colours", () => {
+  const keys = openKeys(
+    eventOf({
+      ...{ type: "question_opened", questionId: "a", tool: "Bash", args: { command: "ls" } },
+      ...{ reason: "asked", notes: [], rule: "Bash(ls)" },
+    }),
+  );
+  assert.equal(
+    renderAbove(keys.state, themeOf("none"), 20).at(-2),
+    "[y] once   [a] always in this session…   [n] no   [s] no, and stop   (Ctrl-Q",
+  );
+  assert.ok(renderAbove(keys.state, theme, 20).join("\n").includes("\u001b[7my\u001b[27m once"));
+});
+
+test("slash commands that were typed can be recalled", () => {
+  const keys = openKeys();
+  assert.deepEqual(keys.does({ type: "submitted", text: " /fork look ", at: 1 }), [
+    { kind: "command", name: "fork", args: "look", typed: "/fork look" },
+  ]);
+  assert.deepEqual(keys.press("?"), [{ kind: "command", name: "help", args: "" }]);
 });

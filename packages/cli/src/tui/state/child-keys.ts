@@ -2,6 +2,7 @@
  *  Invariant: stopping a child needs a second press; nothing here acts by itself.
  *  Elsewhere: all other keys (keys.ts, page-keys.ts). */
 
+import { leavePage, withoutPage } from "./page-stack.ts";
 import type { Effect, State, Step } from "./state.ts";
 
 export type KeyPress = {
@@ -26,8 +27,6 @@ export const TWICE_MS = 2_000;
 
 export const handled = (state: State, ...effects: readonly Effect[]): Step => ({ state, effects, isHandled: true });
 
-export const withoutPage = ({ page: _page, ...state }: State): State => state;
-
 /** The keys for one child, on its row and on its page. */
 export const childKey = (state: State, id: string, { key, at }: Pick<KeyPress, "key" | "at">): Step | undefined => {
   const child = state.children.get(id);
@@ -42,7 +41,7 @@ export const childKey = (state: State, id: string, { key, at }: Pick<KeyPress, "
     case "x":
       if (child.state === "ended") return handled({ ...state, hint: `${child.label} has ended.` });
       if (state.stopping?.child === id && at - state.stopping.at < TWICE_MS)
-        return handled(withoutStopping(state), { kind: "stop", child: id });
+        return handled(markStopped(withoutStopping(state), [id]), { kind: "stop", child: id });
       return handled({
         ...state,
         stopping: { child: id, at },
@@ -51,10 +50,20 @@ export const childKey = (state: State, id: string, { key, at }: Pick<KeyPress, "
     case "m":
       if (!child.worktree)
         return handled({ ...state, hint: `${child.label} has no worktree: it works in this checkout.` });
-      return handled(withoutPage(state), { kind: "command", name: "merge", args: id });
+      return handled(leavePage(state), { kind: "command", name: "merge", args: id });
     default:
       return undefined;
   }
+};
+
+/** Their end will say who stopped them. */
+export const markStopped = (state: State, ids: readonly string[]): State => {
+  const children = new Map(state.children);
+  for (const id of ids) {
+    const child = children.get(id);
+    if (child) children.set(id, { ...child, isStopped: true });
+  }
+  return { ...state, children };
 };
 
 const withoutStopping = ({ stopping: _stopping, ...state }: State): State => state;

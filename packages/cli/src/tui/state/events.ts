@@ -324,11 +324,12 @@ const openWorktree = (state: State, { taskId, path, branch }: Of<"worktree_creat
 };
 
 const endChild = (state: State, event: Of<"task_ended">): Step => {
-  const ended = changeChild(state, event.taskId, (child) => ({
+  const ended = changeChild(state, event.taskId, ({ isStopped, ...child }) => ({
     ...child,
     state: "ended",
-    end: safeLine(event.end),
-    ...(event.reason === undefined ? {} : { reason: safeLine(event.reason) }),
+    ...(isStopped && event.end === "aborted"
+      ? { end: "stopped by you" }
+      : { end: safeLine(event.end), ...(event.reason === undefined ? {} : { reason: safeLine(event.reason) }) }),
     activity: safeLine(event.end),
     turns: Math.max(child.turns, event.turns),
     usd: Math.max(child.usd, event.usd),

@@ -4,22 +4,37 @@
  *  Elsewhere: text editing (../input.ts), pages (page-keys.ts), what effects do (../effects.ts). */
 
 import type { Mode } from "@prefork/guard";
-import { childKey, handled, type InputFacts, type KeyPress, TWICE_MS, withoutPage } from "./child-keys.ts";
+import { childKey, handled, type InputFacts, type KeyPress, markStopped, TWICE_MS } from "./child-keys.ts";
 import { reducePageKey } from "./page-keys.ts";
+import { closePage, openPageAbove, withoutPage } from "./page-stack.ts";
 import { type AnswerChoice, type Effect, type OpenQuestion, type State, type Step, stay } from "./state.ts";
 import { stripRows } from "./strip-rows.ts";
 import { reduceTrustKey } from "./trust-keys.ts";
 
 const GRACE_MS = 500;
+/** How long somebody may believe that a closed page is still open. */
+const AFTER_PAGE_MS = 5_000;
 const MODES: readonly Mode[] = ["default", "accept-edits", "plan"];
 
 const notForUs = (state: State): Step => ({ state, effects: [], isHandled: false });
 
 export const reduceKey = (before: State, press: KeyPress): Step => {
-  const { hint: _hint, ...rest } = before;
-  const state: State = { ...rest, now: press.at };
+  const { hint: _hint, afterPage, ...rest } = before;
+  const state: State = { ...rest, now: press.at, pagesBelow: before.page ? before.pagesBelow : [] };
+  if (afterPage === "recalled" && press.key === "enter")
+    return handled({ ...state, lastKeyAt: press.at, hint: "This is an earlier prompt. Press Enter again to send it." });
   const step = route(state, press);
-  return { ...step, state: { ...step.state, lastKeyAt: press.at } };
+  const next = afterPageOf(before, step, press);
+  return { ...step, state: { ...step.state, lastKeyAt: press.at, ...(next === undefined ? {} : { afterPage: next }) } };
+};
+
+/** Somebody who still believes to be on a page that was just closed selects with the arrow keys. On the input line these
+ *  recall a prompt, which Enter must not send at once. */
+const afterPageOf = (before: State, { state, isHandled }: Step, { key, at }: KeyPress): State["afterPage"] => {
+  if (before.page) return state.page ? undefined : "closed";
+  const isRecall = (key === "up" || key === "down") && !isHandled;
+  if (!isRecall || before.afterPage === undefined) return undefined;
+  return before.afterPage === "recalled" || at - before.lastKeyAt < AFTER_PAGE_MS ? "recalled" : undefined;
 };
 
 const route = (state: State, press: KeyPress): Step => {
@@ -68,27 +83,30 @@ const interrupt = (state: State, at: number, input: InputFacts): Step => {
   if (state.page) return handled(withoutPage(state));
   if (!input.isEmpty) return handled({ ...state, composing: { kind: "prompt" } }, { kind: "type", text: "" });
   if (state.work) return handled(state, { kind: "cancel" });
-  if (state.runningSince !== undefined && !state.attached)
-    return handled(state, ...stopExchange(state, state.runningSince));
+  if (state.runningSince !== undefined && !state.attached) return stopExchange(state, state.runningSince);
   if (at - state.lastInterruptAt < TWICE_MS) return handled(state, { kind: "quit" });
   const hint = state.attached ? "Press Ctrl-C again to detach. The session continues." : "Press Ctrl-C again to quit.";
   return handled({ ...state, lastInterruptAt: at, hint });
 };
 
 /** The exchange, and every child that it started, except those that were detached on purpose. */
-const stopExchange = (state: State, since: number): readonly Effect[] => [
-  { kind: "stop" },
-  ...[...state.children.values()]
+const stopExchange = (state: State, since: number): Step => {
+  const children = [...state.children.values()]
     .filter((child) => child.state !== "ended" && child.startedAt >= since && !child.isDetached)
-    .map(({ id }): Effect => ({ kind: "stop", child: id })),
-];
+    .map(({ id }) => id);
+  return handled(
+    markStopped(state, children),
+    { kind: "stop" },
+    ...children.map((child): Effect => ({ kind: "stop", child })),
+  );
+};
 
 const nextMode = (mode: Mode): Mode => MODES[(MODES.indexOf(mode) + 1) % MODES.length] ?? "default";
 
 const togglePage = (state: State): State =>
   state.page?.kind === "conversation" && state.page.agent === "main"
-    ? withoutPage(state)
-    : { ...state, page: { kind: "conversation", agent: "main", scroll: 0, isExpanded: true } };
+    ? closePage(state)
+    : openPageAbove(state, { kind: "conversation", agent: "main", scroll: 0, isExpanded: true });
 
 // --- the input line ------------------------------------------------------------------------------------------------------
 
@@ -129,7 +147,7 @@ const pressEscape = (state: State, at: number, input: InputFacts): Step => {
   if (state.composing.kind !== "prompt")
     return handled({ ...state, composing: { kind: "prompt" } }, { kind: "type", text: "" });
   if (state.work) return handled(state, { kind: "cancel" });
-  if (state.runningSince !== undefined) return handled(state, ...stopExchange(state, state.runningSince));
+  if (state.runningSince !== undefined) return stopExchange(state, state.runningSince);
   const isSecond = at - state.lastEscapeAt < TWICE_MS;
   if (!input.isEmpty)
     return isSecond
@@ -181,7 +199,7 @@ const stripKey = (state: State, press: KeyPress): Step => {
     case "enter":
     case "right":
       if (row.kind === "family") return handled({ ...state, unfolded: [...state.unfolded, row.family] });
-      return handled({ ...state, page: { kind: "conversation", agent: row.id, scroll: 0, isExpanded: false } });
+      return handled(openPageAbove(state, { kind: "conversation", agent: row.id, scroll: 0, isExpanded: false }));
     default:
       return row.kind === "family"
         ? inputKey(toInput, press)
@@ -254,7 +272,10 @@ export const reduceSubmit = (state: State, text: string): Step => {
   }
   if (trimmed === "") return stay(state);
   const command = /^\/([a-z][\w:-]*)(?:\s+([\s\S]*))?$/.exec(trimmed);
-  if (command) return { state, effects: [{ kind: "command", name: command[1] ?? "", args: command[2] ?? "" }] };
+  if (command) {
+    const [, name = "", args = ""] = command;
+    return { state, effects: [{ kind: "command", name, args, typed: trimmed }] };
+  }
   if (trimmed.startsWith("!") && trimmed.length > 1)
     return { state, effects: [{ kind: "shell", command: trimmed.slice(1).trim() }] };
   if (trimmed.startsWith("#") && /^#\s*[^#\s]/.test(trimmed) && !trimmed.includes("\n"))

@@ -1,13 +1,14 @@
 /** Keys on a page: scrolling, choosing from a list, closing it.
  *  Elsewhere: keys elsewhere (keys.ts), how pages look (../views: pages.ts). */
 
-import { childKey, handled, type KeyPress, withoutPage } from "./child-keys.ts";
+import { childKey, handled, type KeyPress } from "./child-keys.ts";
+import { closePage, leavePage } from "./page-stack.ts";
 import type { ListItem, Page, State, Step } from "./state.ts";
 
 export const reducePageKey = (state: State, page: Page, press: KeyPress): Step => {
   if (page.kind === "list") return listKey(state, page, press.key);
   const { key } = press;
-  if (key === "escape" || key === "q" || key === "left") return handled(withoutPage(state));
+  if (key === "escape" || key === "q" || key === "left") return handled(closePage(state));
   const scrolled = scrollBy(key, state.rows);
   if (scrolled !== undefined) {
     const scroll = page.kind === "text" ? page.scroll - scrolled : page.scroll + scrolled;
@@ -64,7 +65,7 @@ const listKey = (state: State, page: ListPage, key: string): Step => {
   switch (key) {
     case "escape":
       return page.filter === ""
-        ? handled(withoutPage(state))
+        ? handled(closePage(state))
         : handled({ ...state, page: { ...page, filter: "", selected: 0 } });
     case "up":
       return move(at - 1);
@@ -81,7 +82,7 @@ const listKey = (state: State, page: ListPage, key: string): Step => {
     case "enter": {
       const chosen = items[at];
       return chosen
-        ? handled(withoutPage(state), { kind: "chosen", command: page.command, id: chosen.id })
+        ? handled(leavePage(state), { kind: "chosen", command: page.command, id: chosen.id })
         : handled(state);
     }
     case "backspace":

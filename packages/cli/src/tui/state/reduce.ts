@@ -7,6 +7,7 @@ import type { KeyPress } from "./child-keys.ts";
 import { addBlock, clearConversation, explainFamily } from "./conversation.ts";
 import { explainMissOnce, reduceEvent } from "./events.ts";
 import { reduceKey, reduceSubmit } from "./keys.ts";
+import { openPageAbove } from "./page-stack.ts";
 import {
   type Block,
   type Effect,
@@ -86,7 +87,10 @@ const change = (state: State, action: Action): Step => {
     case "key":
       return reduceKey(state, action);
     case "submitted":
-      return reduceSubmit({ ...state, now: action.at, lastKeyAt: action.at }, action.text);
+      return reduceSubmit(
+        { ...state, now: action.at, lastKeyAt: action.at, pagesBelow: state.page ? state.pagesBelow : [] },
+        action.text,
+      );
     case "resized":
       return stay({ ...state, columns: action.columns, rows: action.rows });
     case "ticked":
@@ -94,7 +98,7 @@ const change = (state: State, action: Action): Step => {
     case "printed":
       return stay({ ...state, main: addBlock(state.main, action.block) });
     case "pageOpened":
-      return stay({ ...state, page: action.page });
+      return stay(openPageAbove(state, action.page));
     case "scrollLimited":
       return stay(limitScroll(state, action.limit));
     case "ruleRejected":

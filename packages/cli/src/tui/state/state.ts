@@ -107,6 +107,8 @@ export type Child = {
   readonly isForeground: boolean;
   /** It was detached on purpose, so stopping the exchange does not stop it. */
   readonly isDetached: boolean;
+  /** The person stopped it, and it has not ended yet. */
+  readonly isStopped?: boolean;
   readonly conversation: Conversation;
 };
 
@@ -231,6 +233,10 @@ export type State = {
   readonly unfolded: readonly string[];
   readonly composing: Composing;
   readonly page?: Page;
+  /** The pages that closing it leads back to, the nearest last. */
+  readonly pagesBelow: readonly Page[];
+  /** A page was just closed, and since then an arrow key has recalled an earlier prompt. */
+  readonly afterPage?: "closed" | "recalled";
   readonly trust?: TrustQuestion;
   /** Prompts that work here, offered until the first one is sent. */
   readonly suggestions: readonly string[];
@@ -269,6 +275,7 @@ export const initialState = (opening: Opening): State => ({
   explainedMisses: [],
   unfolded: [],
   suggestions: [],
+  pagesBelow: [],
   focus: "input",
   composing: { kind: "prompt" },
   hintAt: 0,
@@ -303,7 +310,7 @@ export type Effect =
   | { readonly kind: "answer"; readonly questionId: string; readonly answer: AnswerChoice; readonly rule?: string }
   | { readonly kind: "trust"; readonly choice: TrustChoice }
   | { readonly kind: "mode"; readonly mode: Mode }
-  | { readonly kind: "command"; readonly name: string; readonly args: string }
+  | { readonly kind: "command"; readonly name: string; readonly args: string; readonly typed?: string }
   | { readonly kind: "chosen"; readonly command: string; readonly id: string }
   | { readonly kind: "shell"; readonly command: string }
   | { readonly kind: "remember"; readonly text: string }

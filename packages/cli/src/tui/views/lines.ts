@@ -3,6 +3,7 @@
  *  draws them.
  *  Elsewhere: Markdown (markdown.ts). */
 
+import { stripVTControlCharacters } from "node:util";
 import { truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
 
 export const widthOf = visibleWidth;
@@ -24,6 +25,12 @@ export const spread = (left: string, right: string, width: number): string => {
   if (room < 8) return cut(left, width);
   const fitted = cut(left, room);
   return `${fitted}${" ".repeat(Math.max(1, width - visibleWidth(fitted) - visibleWidth(right)))}${right}`;
+};
+
+/** The whole line in one paint: colours inside it would end the paint in the middle. */
+export const paintLine = (line: string, width: number, paint: (text: string) => string): string => {
+  const plain = stripVTControlCharacters(line);
+  return paint(`${plain}${" ".repeat(Math.max(0, width - visibleWidth(plain)))}`);
 };
 
 /** The last `count` lines, with a line that says how many are not shown. */

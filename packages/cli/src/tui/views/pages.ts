@@ -5,7 +5,7 @@
 import type { Conversation, Page, State } from "../state/index.ts";
 import { shownItems } from "../state/index.ts";
 import { renderBlock } from "./blocks.ts";
-import { cut, spread, widthOf, wrap } from "./lines.ts";
+import { cut, paintLine, spread, wrap } from "./lines.ts";
 import { renderMarkdown } from "./markdown.ts";
 import type { Theme } from "./theme.ts";
 
@@ -29,7 +29,7 @@ export const drawPage = (state: State, page: Page, theme: Theme): DrawnPage => {
     theme.border("─".repeat(width)),
     ...lines.map((line) => cut(line, width)),
     ...padding,
-    theme.faint(cut(hint, width)),
+    state.hint === undefined ? theme.faint(cut(hint, width)) : theme.accent(cut(state.hint, width)),
   ].slice(0, rows);
   return { lines: drawn, ...(scrollLimit === undefined ? {} : { scrollLimit }) };
 };
@@ -143,9 +143,7 @@ const listPage = (state: State, page: Extract<Page, { readonly kind: "list" }>, 
   const from = Math.max(0, Math.min(selected - Math.floor(room / 2), items.length - room));
   const lines = items.slice(from, from + room).map(({ label, detail = "" }, index) => {
     const line = spread(`${from + index === selected ? "❯" : " "} ${label}`, theme.faint(detail), state.columns);
-    return from + index === selected
-      ? theme.selected(`${line}${" ".repeat(Math.max(0, state.columns - widthOf(line)))}`)
-      : line;
+    return from + index === selected ? paintLine(line, state.columns, theme.selected) : line;
   });
   return {
     title: `${page.title}${page.filter === "" ? "" : `: ${page.filter}`}`,

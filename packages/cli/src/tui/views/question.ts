@@ -20,7 +20,7 @@ export const renderQuestion = (state: State, width: number, theme: Theme): reado
     ...callLines(question, room, { width, theme, shorten: pathShortener(question, state) }),
     ...hanging(theme.faint("Why: "), pathShortener(question, state)(question.reason), width),
     ...question.notes.flatMap((note) => hanging(theme.faint("Note: "), note, width)),
-    ...choices(question, state, width).map((line) => (isFocused ? theme.bold(line) : line)),
+    ...choices(question, state, theme).map((line) => (isFocused ? theme.bold(line) : line)),
   ];
 };
 
@@ -64,14 +64,16 @@ const callLines = ({ tool, args }: OpenQuestion, room: number, { width, theme, s
   ];
 };
 
-const choices = ({ rule }: OpenQuestion, state: State, width: number): readonly string[] => {
+const choices = ({ rule }: OpenQuestion, state: State, theme: Theme): readonly string[] => {
+  const width = state.columns;
+  const key = (letter: string): string => (theme.name === "none" ? `[${letter}]` : theme.selected(letter));
   if (state.attached?.isReadOnly) return wrap("Not answered here: this terminal only watches (--read-only).", width);
   const keys = [
-    "y once",
-    ...(rule === undefined ? [] : ["a always in this session…"]),
-    "n no",
-    "s no, and stop",
-    ...(state.questions.length > 1 ? [`l once, for all ${state.questions.length}`] : []),
+    `${key("y")} once`,
+    ...(rule === undefined ? [] : [`${key("a")} always in this session…`]),
+    `${key("n")} no`,
+    `${key("s")} no, and stop`,
+    ...(state.questions.length > 1 ? [`${key("l")} once, for all ${state.questions.length}`] : []),
   ];
   const how = state.focus === "question" || state.composing.kind !== "prompt" ? "" : "   (Ctrl-Q while you type)";
   return wrap(`${keys.join("   ")}${how}`, width);

@@ -4,7 +4,7 @@
 
 import { formatMoney } from "../../numbers.ts";
 import { type Child, isMergeable, type State, type StripRow, stripRows } from "../state/index.ts";
-import { cut, duration, percent, shortTokens, spread, widthOf } from "./lines.ts";
+import { cut, duration, paintLine, percent, shortTokens, spread } from "./lines.ts";
 import type { Theme } from "./theme.ts";
 
 export const renderStrip = (state: State, width: number, theme: Theme): readonly string[] => {
@@ -23,11 +23,12 @@ export const renderStrip = (state: State, width: number, theme: Theme): readonly
   return [
     theme.border(cut(`── ${summary(rows)}${hidden > 0 ? ` · ${hidden} not shown` : ""} ── ${help} `, width)),
     ...shown.map((row) => {
+      const room = Math.max(1, width - 2);
       const line =
-        row.kind === "child" ? childLine(row.child, { state, width, theme }) : familyLine(row.children, width, theme);
-      return isFocused && row.id === state.selectedChild
-        ? theme.selected(`${line}${" ".repeat(Math.max(0, width - widthOf(line)))}`)
-        : line;
+        row.kind === "child"
+          ? childLine(row.child, { state, width: room, theme })
+          : familyLine(row.children, room, theme);
+      return isFocused && row.id === state.selectedChild ? paintLine(`❯ ${line}`, width, theme.selected) : `  ${line}`;
     }),
   ];
 };
@@ -58,7 +59,7 @@ const childLine = (child: Child, { state, width, theme }: Look): string => {
     child.state === "asking"
       ? theme.warning("needs an answer (Ctrl-Q)")
       : theme.faint(child.state === "ended" ? endText(child) : child.activity);
-  return spread(`${sign} ${child.label} ${doing}`, theme.faint(figures(child, state.now, width)), width);
+  return spread(`${sign} ${child.label} ${doing}`, theme.faint(figures(child, state)), width);
 };
 
 const endText = ({ end = "ended", reason, worktree }: Child): string => {
@@ -68,7 +69,7 @@ const endText = ({ end = "ended", reason, worktree }: Child): string => {
 };
 
 /** Turns, tokens, money, share read from the cache, and the seconds until its entry expires. Fewer in a narrow terminal. */
-const figures = (child: Child, now: number, width: number): string => {
+const figures = (child: Child, { now, columns }: State): string => {
   const { cache, turns, tokens, usd } = child;
   const share = cache && cache.prompt > 0 ? `${percent(cache.read / cache.prompt)} cached` : "";
   const left =
@@ -86,7 +87,7 @@ const figures = (child: Child, now: number, width: number): string => {
   ];
   return (
     FIGURES[child.state === "ended" ? "ended" : "running"]
-      .find(({ from }) => width >= from)
+      .find(({ from }) => columns >= from)
       ?.shown.map((index) => all[index])
       .filter(Boolean)
       .join(" · ") ?? ""
