@@ -152,9 +152,13 @@ const looksSecret = (name: string): boolean =>
   hasSecretWord(name) ||
   hasSecretEnding(name);
 
-/** Journals of our sessions. Their outputs are next to them, and may be read. */
-const isJournal = (folders: readonly string[], last: string): boolean =>
-  /^journal\b.*\.jsonl$/.test(last) && folders.at(-2) === "sessions" && folders.at(-3) === "prefork";
+/** Journals of our sessions, and the files that were kept for a rewind: copies of any file, under other names. The
+ *  outputs of a session are next to them, and may be read. */
+const isOfSession = (folders: readonly string[], last: string): boolean =>
+  (/^journal\b.*\.jsonl$/.test(last) && folders.at(-2) === "sessions" && folders.at(-3) === "prefork") ||
+  folders.some(
+    (name, at) => name === "prefork" && folders[at + 1] === "sessions" && [...folders, last][at + 3] === "files",
+  );
 
 /** git's settings, including those of submodules and bare repositories. */
 const isGitSetting = (folders: readonly string[], last: string): boolean =>
@@ -192,7 +196,7 @@ export const isSecret = (path: string): boolean => {
       (file) =>
         isSecretPlace(folders, file) ||
         isGitSetting(folders, file) ||
-        isJournal(folders, file) ||
+        isOfSession(folders, file) ||
         isHomePlace(path, [...folders, file]),
     )
   );
