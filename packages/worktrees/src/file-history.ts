@@ -1,9 +1,10 @@
 /** The files of a checkout as they were at several moments of a session, and restoring them.
- *  Invariant: the user's index, HEAD, stash and branches are never touched, and no hook or filter runs: changes are found
- *  with a private index, and contents are stored byte for byte in commits below one hidden ref. Ignored files and files
- *  over the size limit are not included, so they are never changed either. Before the first file is restored, everything
- *  that will be replaced is in a snapshot. A restore that fails puts everything back.
- *  Elsewhere: reading a checkout (snapshot.ts), swapping files (apply.ts), when snapshots are taken (@prefork/runtime). */
+ *  Invariant: nothing is written into the user's repository, and no hook or filter runs: changes are found with a private
+ *  index, and contents are stored byte for byte in commits of a private repository. Ignored files and files over the size
+ *  limit are not included, so they are never changed either. Before the first file is restored, everything that will be
+ *  replaced is in a snapshot. A restore that fails puts everything back. A checkout in which git would wait or that is too
+ *  large is refused, and a signal ends every git call.
+ *  Elsewhere: the private repository (snapshot-store.ts), reading a checkout (snapshot.ts), swapping files (apply.ts), when snapshots are taken (@prefork/runtime). */
 
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,7 +17,17 @@ import { copyIndex } from "./private-index.ts";
 import { dropRefs, requireTaskName, rewindRef } from "./refs.ts";
 import { openRepository, type Repository } from "./repository.ts";
 import { blob, blobsOf, crashReports, writeFileState } from "./save.ts";
-import { clearMarks, commitTree, listChanged, listIndex, overLimit, placeholdersIn } from "./snapshot.ts";
+import {
+  clearMarks,
+  commitTree,
+  type ListLimits,
+  listChanged,
+  listIndex,
+  overLimit,
+  placeholdersIn,
+  requireReadable,
+} from "./snapshot.ts";
+import { SnapshotStore } from "./snapshot-store.ts";
 import { dropStage, stageFolder } from "./stage.ts";
 
 export type FileHistoryOptions = {
@@ -28,6 +39,8 @@ export type FileHistoryOptions = {
   readonly folder: string;
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly step?: StepCallback;
+  /** For opening it. Taking and restoring have their own. */
+  readonly signal?: AbortSignal;
 };
 
 export type FileSnapshot = {
@@ -55,6 +68,10 @@ export type FileRestoration = {
 /** All changed and untracked files of one snapshot together. The largest are left out. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
+/** Of the index. Every prompt reads it, and a few kilobytes of a download unpack to any number of names. */
+const MAX_INDEX_BYTES = 64 * 1024 * 1024;
+const LIMITS: ListLimits = { maxBytes: 64 * 1024 * 1024, maxNames: 500_000 };
+
 /** Paths that were stored byte for byte, with their modes. Others are stored as git stores them. */
 type RawFiles = ReadonlyMap<TreePath, number>;
 
@@ -64,16 +81,19 @@ type Change = FileChange & Pick<RestoredFile, "added" | "deleted">;
 
 export class FileHistory {
   readonly #options: FileHistoryOptions;
+  readonly #store: SnapshotStore;
   #repository: Repository;
   /** The last snapshot of this process. */
   #tip: Tip | undefined;
   #isJustOpened = true;
+  #signal: AbortSignal | undefined;
   /** One at a time: they share an index. */
   #last: Promise<unknown> = Promise.resolve();
 
   private constructor(options: FileHistoryOptions, repository: Repository) {
     this.#options = options;
     this.#repository = repository;
+    this.#store = new SnapshotStore(join(options.folder, "git"));
   }
 
   /** Throws a WorktreeError if there is no repository with files. */
@@ -92,22 +112,22 @@ export class FileHistory {
   }
 
   /** The files now. If nothing has changed since the last snapshot, that one is returned. */
-  async take(): Promise<FileSnapshot> {
-    return toSnapshot(await this.#alone(() => this.#take()));
+  async take(signal?: AbortSignal): Promise<FileSnapshot> {
+    return toSnapshot(await this.#alone(signal, () => this.#take()));
   }
 
   /** What `restore` would do. */
-  preview(commit: string): Promise<FileRestoration> {
-    return this.#alone(async () => {
+  preview(commit: string, signal?: AbortSignal): Promise<FileRestoration> {
+    return this.#alone(signal, async () => {
       const { tip, changes, skipped } = await this.#changesTo(commit);
       return { files: changes.map(toRestored), skipped, saved: toSnapshot(tip) };
     });
   }
 
   /** Restores the files of a snapshot. Files that did not exist then are removed. `begin` is called with the snapshot of
-   *  the present state before the first file changes; if it throws, nothing changes. */
-  restore(commit: string, begin: (saved: FileSnapshot) => void): Promise<FileRestoration> {
-    return this.#alone(async () => {
+   *  the present state before the first file changes; if it throws, nothing changes. From then on the signal is ignored. */
+  restore(commit: string, begin: (saved: FileSnapshot) => void, signal?: AbortSignal): Promise<FileRestoration> {
+    return this.#alone(signal, async () => {
       const { tip, changes, skipped, raw } = await this.#changesTo(commit);
       const saved = toSnapshot(tip);
       if (changes.length > 0) await this.#swap(changes, raw, () => begin(saved));
@@ -116,18 +136,32 @@ export class FileHistory {
     });
   }
 
-  /** Deletes the snapshots of a session. */
-  static async drop({ cwd, session }: Pick<FileHistoryOptions, "cwd" | "session">): Promise<void> {
+  /** Deletes the snapshots that an earlier version kept in the repository itself. Others are in the session's folder. */
+  static async drop({ cwd, session, signal }: Pick<FileHistoryOptions, "cwd" | "session" | "signal">): Promise<void> {
     requireTaskName(session);
-    await dropRefs(await openRepository(cwd), [{ ref: rewindRef(session) }]);
+    await dropRefs(await openRepository(cwd, { signal }), [{ ref: rewindRef(session) }]);
   }
 
-  #alone<T>(work: () => Promise<T>): Promise<T> {
-    const run = this.#last.then(work).catch((error: unknown) => {
+  #alone<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    const begin = async (): Promise<T> => {
+      signal?.throwIfAborted();
+      this.#signal = signal;
+      await this.#store.prepare(this.#repository);
+      this.#repository = this.#bound(this.#repository);
+      requireReadable(this.#repository);
+      return await work();
+    };
+    const run = this.#last.then(begin).catch((error: unknown) => {
+      this.#tip = undefined; // the index may be ahead of what was stored
       throw toWorktreeError(error, "the files of the checkout could not be read or restored");
     });
     this.#last = run.catch(() => undefined);
     return run;
+  }
+
+  /** Its git writes objects into the private repository. */
+  #bound(repository: Repository): Repository {
+    return { ...repository, git: this.#store.writing(repository).until(this.#signal) };
   }
 
   get #stageName(): string {
@@ -140,30 +174,33 @@ export class FileHistory {
 
   async #take(also: readonly TreePath[] = []): Promise<Tip> {
     // Read again: a command may have changed the repository's settings, and with them what must be switched off.
-    if (!this.#isJustOpened)
-      this.#repository = await openRepository(this.#options.cwd, { ...this.#options, before: this.#repository });
+    if (!this.#isJustOpened) {
+      const how = { ...this.#options, before: this.#repository, signal: this.#signal };
+      this.#repository = this.#bound(await openRepository(this.#options.cwd, how));
+    }
     this.#isJustOpened = false;
     const repository = this.#repository;
     const git = repository.git.indexed(this.#index);
     if (!this.#tip) {
       await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
-      await rm(this.#index, { force: true });
-      await copyIndex(repository.index, this.#index);
+      for (const name of [this.#index, `${this.#index}.lock`]) await rm(name, { force: true });
+      await copyIndex(repository.index, this.#index, MAX_INDEX_BYTES);
       // In a checkout that was copied or restored, every file looks changed until its content was compared.
       await git.ask(["update-index", "-q", "--refresh", "--ignore-submodules"], { okCodes: [0, 1] });
     }
-    const listed = await listIndex(git);
+    const listed = await listIndex(git, LIMITS);
     await clearMarks(repository, git, listed);
     if (listed.unmerged.length > 0) await git.out(REMOVE, { input: removals(repository, listed.unmerged) });
-    const changed = await listChanged(git);
+    const changed = await listChanged(git, LIMITS);
     const placeholders = await placeholdersIn(repository.top, listed.untracked);
     const untracked = listed.untracked.filter((path) => !path.endsWith("/") && !placeholders.has(path));
     const there = [...new Set([...changed.there, ...untracked, ...listed.unmerged, ...also])];
     const over = await overLimit(repository.top, there, { bytes: MAX_BYTES, over: "leave-out" });
     const written = there.filter((path) => !over.has(path));
     const nested = listed.untracked.filter((path) => path.endsWith("/"));
+    const isWritten = new Set(written);
     const leftOut = [
-      ...new Set([...(this.#tip?.leftOut ?? []).filter((path) => !written.includes(path)), ...over, ...nested]),
+      ...new Set([...(this.#tip?.leftOut ?? []).filter((path) => !isWritten.has(path)), ...over, ...nested]),
     ];
     const base = this.#tip ?? (await this.#begin(git));
     if (written.length === 0 && changed.gone.length === 0) {
@@ -174,27 +211,31 @@ export class FileHistory {
     if (changed.gone.length > 0) await git.out(REMOVE, { input: removals(repository, changed.gone) });
     if (written.length > 0)
       await git.out(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], { input: inputOf(written) });
-    this.#tip = { ...(await this.#store(base, { written, gone: changed.gone })), leftOut };
+    this.#tip = { ...(await this.#write(base, { written, gone: changed.gone })), leftOut };
     return this.#tip;
   }
 
   /** A commit of what the index says. It continues the snapshots of earlier processes. */
   async #begin(git: Repository["git"]): Promise<Tip> {
     const tree = await git.line(["write-tree"]);
-    const before = await git.line(["for-each-ref", "--format=%(objectname)", this.ref]);
+    const own = this.#store.own(this.#repository).until(this.#signal);
+    const before = await own.line(["for-each-ref", "--format=%(objectname)", this.ref]);
     const commit = await commitTree(this.#repository, tree, {
       parent: before === "" ? undefined : before,
       message: messageOf(new Map()),
     });
-    await git.out(["update-ref", "--no-deref", this.ref, commit]);
+    await own.out(["update-ref", "--no-deref", this.ref, commit]);
     return { commit, raw: new Map(), leftOut: [] };
   }
 
-  async #store(base: Tip, { written, gone }: Written): Promise<Omit<Tip, "leftOut">> {
+  async #write(base: Tip, { written, gone }: Written): Promise<Omit<Tip, "leftOut">> {
     const repository = this.#repository;
     await using checkout = await Checkout.open(repository.top);
     const states = new Map<TreePath, FileState>();
-    for (const path of written) states.set(path, await checkout.fileState(path).catch(() => ABSENT));
+    for (const path of written) {
+      this.#signal?.throwIfAborted();
+      states.set(path, await checkout.fileState(path).catch(() => ABSENT));
+    }
     const raw = new Map(base.raw);
     for (const path of gone) raw.delete(path);
     for (const [path, state] of states) {
@@ -202,14 +243,13 @@ export class FileHistory {
       else raw.set(path, state.mode);
     }
     const words = ["fast-import", "--quiet", "--done", "--force", "--date-format=now"];
-    const reports = await crashReports(repository);
+    const own = this.#store.own(repository).until(this.#signal);
     try {
       const input = importStream({ checkout, states, gone, raw, ref: this.ref, from: base.commit });
-      return { commit: await repository.git.line(words, { input }), raw };
+      return { commit: await own.line(words, { input }), raw };
     } catch (error) {
-      this.#tip = undefined; // the index is ahead of what was stored
-      for (const name of await crashReports(repository))
-        if (!reports.includes(name)) await rm(join(repository.gitDir, name), { force: true });
+      for (const name of await crashReports({ gitDir: this.#store.folder }))
+        await rm(join(this.#store.folder, name), { force: true });
       throw error;
     }
   }
@@ -225,10 +265,11 @@ export class FileHistory {
       changes = await this.#compare(tip.commit, commit);
     }
     const skipped: string[] = [];
+    const leftOut = new Set(tip.leftOut);
     const filtered = await this.#filtered(changes.filter(({ path, after }) => after && !raw.has(path)));
     const kept = changes.filter(({ path, before, after }) => {
       if (before?.mode === MODULE || after?.mode === MODULE) skipped.push(`${displayPath(path)}: a submodule`);
-      else if (tip.leftOut.includes(path)) skipped.push(`${displayPath(path)}: too large for a snapshot`);
+      else if (leftOut.has(path)) skipped.push(`${displayPath(path)}: too large for a snapshot`);
       else if (filtered.has(path)) skipped.push(`${displayPath(path)}: git stores it through a filter`);
       else return true;
       return false;
@@ -305,7 +346,7 @@ export class FileHistory {
 
   /** Nothing of this changed after the present state was read. */
   async #requireUnchanged(changes: readonly Change[]): Promise<void> {
-    const { gone, there } = await listChanged(this.#repository.git.indexed(this.#index));
+    const { gone, there } = await listChanged(this.#repository.git.indexed(this.#index), LIMITS);
     const changed = new Set([...gone, ...there]);
     const found = changes.find(({ path }) => changed.has(path));
     if (found) throw new WorktreeError("changed-meanwhile", `${messagePath(found.path)} changed ${CHANGED}`);

@@ -19,6 +19,8 @@ export type GitOptions = {
   readonly okCodes?: readonly number[];
   readonly signal?: AbortSignal;
   readonly limitMs?: number; // default: 30 minutes
+  /** Of its output. Default: 512 MiB. */
+  readonly maxBytes?: number;
 };
 
 export type GitAnswer = { readonly code: number; readonly out: Buffer; readonly errorText: string };
@@ -38,6 +40,10 @@ const SWITCHED_OFF: Settings = {
   "core.trustctime": "true",
   "index.recordEndOfIndexEntries": "false",
   "commit.gpgSign": "false",
+  // With none, every file that git stores could be searched as plain text.
+  "core.compression": "-1",
+  "core.looseCompression": "1",
+  "pack.compression": "-1",
   "merge.renames": "true",
   "merge.directoryRenames": "false", // a new file stays where it was created
   "advice.detachedHead": "false",
@@ -73,6 +79,9 @@ const LONGEST_MS = 30 * 60_000;
  *  size. */
 const MAX_KIBIBYTES = 4_194_304;
 
+/** Ended by a signal, git first removes its locks. */
+const TIDY_MS = 1_000;
+
 const MAX_TRIES = 20;
 const BETWEEN_TRIES_MS = 5;
 
@@ -89,24 +98,27 @@ export class Git {
   readonly #settings: Settings;
   readonly #variables: Variables;
   readonly #step: StepCallback;
+  readonly #until: AbortSignal | undefined;
 
-  private constructor(program: string, { cwd, settings, variables, step }: GitContext) {
+  private constructor(program: string, { cwd, settings, variables, step, until }: GitContext) {
     this.#program = program;
     this.cwd = cwd;
     this.#settings = settings;
     this.#variables = variables;
     this.#step = step;
+    this.#until = until;
   }
 
   static in(cwd: string, step: StepCallback = () => {}): Git {
     const program = findProgram("git");
     if (program === undefined)
       throw new WorktreeError("no-repository", "git is not installed; worktrees need it (apt install git)");
-    return new Git(program, { cwd, settings: environmentWith({}), variables: {}, step });
+    return new Git(program, { cwd, settings: environmentWith({}), variables: {}, step, until: undefined });
   }
 
   get #where(): GitContext {
-    return { cwd: this.cwd, settings: this.#settings, variables: this.#variables, step: this.#step };
+    const [settings, variables, step, until] = [this.#settings, this.#variables, this.#step, this.#until];
+    return { cwd: this.cwd, settings, variables, step, until };
   }
 
   at(cwd: string): Git {
@@ -125,6 +137,11 @@ export class Git {
 
   in(variables: Variables): Git {
     return new Git(this.#program, { ...this.#where, variables: { ...this.#variables, ...variables } });
+  }
+
+  /** Every call ends when this signal aborts, and rejects with its reason. Replaces an earlier one. */
+  until(signal: AbortSignal | undefined): Git {
+    return new Git(this.#program, { ...this.#where, until: signal });
   }
 
   /** Reads objects from `from`, and writes new ones only to `to`. */
@@ -157,7 +174,10 @@ export class Git {
     throw new WorktreeError(reason, `git ${words[0]}: ${message}`);
   }
 
-  #run(words: readonly string[], { input, signal, limitMs = LONGEST_MS }: GitOptions): Promise<GitAnswer> {
+  #run(words: readonly string[], options: GitOptions): Promise<GitAnswer> {
+    const { input, signal, limitMs = LONGEST_MS, maxBytes = MAX_OUTPUT_BYTES } = options;
+    const until = this.#until;
+    if (until?.aborted) return Promise.reject(until.reason);
     const { promise, resolve, reject } = Promise.withResolvers<GitAnswer>();
     const [program = "", ...args] = withMemoryLimit([this.#program, ...words], MAX_KIBIBYTES);
     const child = spawn(program, args, {
@@ -171,7 +191,7 @@ export class Git {
     let [size, complaint] = [0, ""];
     child.stdout?.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MAX_OUTPUT_BYTES) child.kill("SIGKILL");
+      if (size > maxBytes) child.kill("SIGKILL");
       else chunks.push(chunk);
     });
     child.stderr?.on("data", (chunk: Buffer) => {
@@ -184,10 +204,20 @@ export class Git {
         if (child.exitCode === null) child.kill("SIGKILL"); // its input cannot be read
         reject(error);
       });
+    let last: NodeJS.Timeout | undefined;
+    const stop = (): void => {
+      child.kill("SIGTERM");
+      last = setTimeout(() => child.kill("SIGKILL"), TIDY_MS);
+    };
+    until?.addEventListener("abort", stop, { once: true });
     child.on("error", reject);
-    child.on("close", (code, killed) =>
-      resolve({ code: code ?? 128, out: Buffer.concat(chunks), errorText: killed ? `killed by ${killed}` : complaint }),
-    );
+    child.on("close", (code, killed) => {
+      until?.removeEventListener("abort", stop);
+      clearTimeout(last);
+      if (until?.aborted && killed) reject(until.reason);
+      const why = size > maxBytes ? `it printed more than ${maxBytes >> 20} MiB` : killed && `killed by ${killed}`;
+      resolve({ code: code ?? 128, out: Buffer.concat(chunks), errorText: why ?? complaint });
+    });
     return promise;
   }
 }
@@ -199,6 +229,7 @@ type GitContext = {
   /** Variables on top of that; they survive a change of settings. */
   readonly variables: Variables;
   readonly step: StepCallback;
+  readonly until: AbortSignal | undefined;
 };
 
 /** Quoted as git expects in a list separated by colons. */

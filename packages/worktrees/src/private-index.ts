@@ -6,17 +6,17 @@ import { chmod, link, lstat, rename, stat, unlink, utimes, writeFile } from "nod
 import { readBounded } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
 
-const MAX_INDEX_BYTES = 1 << 30;
+const DEFAULT_BYTES = 1 << 30;
 
 /** Git assumes that a file older than the index is unchanged. A copy would be newer than the original, so it gets the
  *  original's time and a little less: then files that changed in the same moment are read. */
-export const copyIndex = async (from: string, to: string): Promise<void> => {
+export const copyIndex = async (from: string, to: string, maxBytes = DEFAULT_BYTES): Promise<void> => {
   const facts = await lstat(from).catch(() => undefined);
   if (!facts) return; // nothing was ever added
   // A pipe in its place would block one of the few threads that open files.
-  const content = await readBounded(from, MAX_INDEX_BYTES);
+  const content = await readBounded(from, maxBytes);
   if (content === undefined || !facts.isFile())
-    throw new WorktreeError("not-ready", `${from} is not a regular file, or is too large`);
+    throw new WorktreeError("not-ready", `${from} is not a regular file, or is larger than ${maxBytes >> 20} MiB`);
   await writeFile(to, content, { mode: 0o600 });
   const age = Math.max(1, Math.floor(facts.mtimeMs / 1_000));
   await utimes(to, age, age);

@@ -47,10 +47,12 @@ export type RepositoryOptions = {
   readonly environment?: Readonly<Record<string, string | undefined>>; // default: the process's
   /** The same repository as read before: what cannot have changed is not read again. */
   readonly before?: Pick<Repository, "user" | "settings" | "configText">;
+  /** Ends every git call, also those of the repository's `git`. */
+  readonly signal?: AbortSignal | undefined;
 };
 
 export const openRepository = async (cwd: string, options: RepositoryOptions = {}): Promise<Repository> => {
-  const plain = Git.in(cwd, options.step);
+  const plain = Git.in(cwd, options.step).until(options.signal);
   const asked = await plain.ask([...PLACES, "--is-bare-repository", "--show-object-format", "HEAD^{commit}"], {
     okCodes: [0, 128], // there may be no commit yet
     limitMs: ANSWER_MS,

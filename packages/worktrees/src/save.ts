@@ -57,7 +57,7 @@ export const saveReplaced = async (
 };
 
 /** Crash reports that git leaves when it cannot store something. */
-export const crashReports = async ({ gitDir }: Repository): Promise<readonly string[]> =>
+export const crashReports = async ({ gitDir }: Pick<Repository, "gitDir">): Promise<readonly string[]> =>
   (await readdir(gitDir)).filter((name) => name.startsWith("fast_import_crash_"));
 
 const requireKind = (path: TreePath, current: FileState, before: TreeEntry | undefined): void => {

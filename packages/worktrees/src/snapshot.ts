@@ -6,7 +6,8 @@
 import { randomUUID } from "node:crypto";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { protectedWhenMissing } from "@prefork/guard/internal";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { findBlockingFile, protectedWhenMissing, shownName } from "@prefork/guard/internal";
 import { Checkout } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
 import { bytesOf, fieldsOf, inputOf, messagePath, type TreePath } from "./git.ts";
@@ -59,6 +60,7 @@ export const readTree = async (
   scratch: string,
   options: ReadOptions = {},
 ): Promise<TreeReading> => {
+  requireReadable(repository);
   await copyIndex(repository.index, scratch);
   const git = repository.git.indexed(scratch);
   const listed = await listIndex(git);
@@ -81,6 +83,18 @@ export const readTree = async (
   return { tree, index: scratch, absent, modules: listed.modules, leftOut };
 };
 
+/** Throws if git would open a pipe or a device and wait for it. */
+export const requireReadable = ({ top }: Pick<Repository, "top">): void => {
+  const waiting = findBlockingFile(top);
+  if (waiting !== undefined)
+    throw new WorktreeError("not-ready", `${shownName(waiting)} is not a regular file, and git would wait for it`);
+};
+
+/** Git walks the whole checkout, and may meet a file that it waits for. Real checkouts take seconds. */
+const WALK_MS = 3 * 60_000;
+
+export type ListLimits = { readonly maxBytes?: number; readonly maxNames?: number };
+
 export type IndexListing = {
   readonly untracked: readonly TreePath[];
   readonly unmerged: readonly TreePath[];
@@ -93,19 +107,29 @@ export type IndexListing = {
 /** A status letter; for tracked files also mode, object name and stage. */
 const LISTED = /^(?<tag>\S) (?:(?<mode>\d{6}) [0-9a-f]{40,64} (?<stage>\d)\t)?(?<path>.*)$/s;
 
-export const listIndex = async (git: Repository["git"]): Promise<IndexListing> => {
+export const listIndex = async (git: Repository["git"], limits: ListLimits = {}): Promise<IndexListing> => {
+  const { maxNames = Number.POSITIVE_INFINITY, ...bytes } = limits;
   const words = ["ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard"];
-  const found = fieldsOf(await git.out(words)).map((line) => LISTED.exec(line)?.groups ?? {});
-  const those = (is: (one: (typeof found)[number]) => boolean): readonly TreePath[] =>
-    found.filter(is).map(({ path = "" }) => path);
-  return {
-    untracked: those(({ tag }) => tag === "?"),
-    unmerged: [...new Set(those(({ stage = "0" }) => stage !== "0"))],
-    modules: those(({ mode }) => mode === "160000"),
-    skipped: those(({ tag }) => tag === "S" || tag === "s"),
-    assumed: those(({ tag = "" }) => /^[a-z]$/.test(tag)),
-  };
+  const out = await git.out(words, { limitMs: WALK_MS, ...bytes });
+  const [untracked, modules, skipped, assumed]: [TreePath[], TreePath[], TreePath[], TreePath[]] = [[], [], [], []];
+  const unmerged = new Set<TreePath>();
+  let count = 0;
+  // Not all lines at once: there may be a million of them, and few are kept.
+  for (let at = 0, end = out.indexOf(0); end >= 0; at = end + 1, end = out.indexOf(0, at)) {
+    count += 1;
+    if (count > maxNames) throw new WorktreeError("too-large", `the index has more than ${maxNames} names`);
+    if (count % LINES_PER_TURN === 0) await nextTurn();
+    const { tag = "", mode, stage = "0", path = "" } = LISTED.exec(out.toString("latin1", at, end))?.groups ?? {};
+    if (tag === "?") untracked.push(path);
+    if (stage !== "0") unmerged.add(path);
+    if (mode === "160000") modules.push(path);
+    if (tag === "S" || tag === "s") skipped.push(path);
+    if (/^[a-z]$/.test(tag)) assumed.push(path);
+  }
+  return { untracked, unmerged: [...unmerged], modules, skipped, assumed };
 };
+
+const LINES_PER_TURN = 10_000;
 
 const requireNoConflicts = (unmerged: readonly TreePath[]): void => {
   if (unmerged.length === 0) return;
@@ -162,9 +186,12 @@ export const commitTree = (
 
 export const listChanged = async (
   git: Repository["git"],
+  { maxBytes }: Pick<ListLimits, "maxBytes"> = {},
 ): Promise<{ readonly gone: string[]; readonly there: string[] }> => {
   const how = ["-z", "--name-status", "--no-renames", "--ignore-submodules=all", "--no-ext-diff"];
-  const fields = fieldsOf(await git.out(["diff-files", ...how]));
+  const fields = fieldsOf(
+    await git.out(["diff-files", ...how], { limitMs: WALK_MS, ...(maxBytes === undefined ? {} : { maxBytes }) }),
+  );
   const changed = { gone: [] as string[], there: [] as string[] };
   for (let at = 0; at + 1 < fields.length; at += 2)
     (fields[at] === "D" ? changed.gone : changed.there).push(fields[at + 1] ?? "");

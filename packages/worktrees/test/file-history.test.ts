@@ -2,11 +2,14 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, truncateSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { seededRandom } from "@prefork/testing/chance";
+import { treeOf } from "@prefork/testing/scratch";
 import { FileHistory, type FileHistoryOptions, type FileRestoration } from "../src/index.ts";
+import { openRepository } from "../src/repository.ts";
+import { listIndex } from "../src/snapshot.ts";
 import { commitUsual, type Files, type Ground, openGround, photograph, type Tree } from "./ground.ts";
 
 const historyOf = (ground: Ground, options: Partial<FileHistoryOptions> = {}): Promise<FileHistory> =>
@@ -169,7 +172,7 @@ test("a restore that cannot finish puts everything back, and what would be overw
   const fresh = await historyOf(ground);
   const result = await fresh.restore(commit, nothing);
   assert.ok(shown(result).includes("restored b +1 -1"));
-  assert.equal(git("show", `${result.saved.commit}:b`), "ignored by now\n");
+  assert.equal(git(`--git-dir=${ground.at("private/git")}`, "show", `${result.saved.commit}:b`), "ignored by now\n");
 
   drop("a.txt");
   put("a.txt/x.log", "an ignored file where a file was\n");
@@ -192,8 +195,68 @@ test("a restore that cannot finish puts everything back, and what would be overw
     fresh.restore(commit, () => put("d/e/f", "just now\n")),
     { message: "d/e/f changed during the rewind; nothing was restored" },
   );
+  git("update-ref", "refs/prefork/rewind/s1", "HEAD"); // as earlier versions kept them
   await FileHistory.drop({ cwd: ground.path, session: "s1" });
   assert.equal(git("for-each-ref", "refs/prefork"), "");
+});
+
+test("a snapshot adds nothing to the repository, so a secret file is not copied to where anything reads it", async () => {
+  for (const kind of [[], ["--object-format=sha256"]]) {
+    using ground = openGround(...kind);
+    commitUsual(ground);
+    ground.git("config", "core.compression", "0");
+    ground.put("id_rsa", "KEY of mine\n");
+    ground.put("b", "changed\n");
+    const before = treeOf(ground.path);
+    const history = await historyOf(ground);
+    const { commit } = await history.take();
+    ground.drop("id_rsa");
+    ground.put("b", "changed again\n");
+    await history.take();
+    await (await historyOf(ground)).restore(commit, nothing);
+    assert.deepEqual(treeOf(ground.path), before);
+  }
+});
+
+test("a checkout in which git would wait for a pipe is refused, or left when the caller stops waiting", {
+  timeout: 60_000,
+}, async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  const pipe = (name: string): void => {
+    ground.put(`${name}/x`, "");
+    assert.equal(spawnSync("mkfifo", [`${ground.path}/${name}/.gitignore`]).status, 0);
+  };
+  const waiting = (name: string): RegExp =>
+    new RegExp(`/${name}/\\.gitignore is not a regular file, and git would wait`);
+  const history = await historyOf(ground);
+  pipe("sub");
+  await assert.rejects(history.take(), { message: waiting("sub") });
+  await assert.rejects(history.preview("0".repeat(40)), { message: waiting("sub") });
+  const worktrees = await ground.open();
+  await assert.rejects(worktrees.snapshot(), { message: waiting("sub") });
+  ground.drop("sub/.gitignore");
+  // Large folders are not searched for pipes.
+  pipe("vendor");
+  const stop = new AbortController();
+  const reason = new Error("no longer needed");
+  const taking = history.take(stop.signal);
+  setTimeout(() => stop.abort(reason), 300);
+  await assert.rejects(taking, { message: /no longer needed$/ });
+  ground.drop("vendor/.gitignore");
+  assert.match((await history.take()).commit, /^[0-9a-f]{40}$/);
+});
+
+test("an index that is too large to be read at every prompt is refused", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  const { git } = await openRepository(ground.path);
+  await assert.rejects(listIndex(git, { maxNames: 2 }), { message: "the index has more than 2 names" });
+  await assert.rejects(listIndex(git, { maxBytes: 10 }), { message: /it printed more than/ });
+  truncateSync(`${ground.path}/.git/index`, 65 * 1024 * 1024);
+  await assert.rejects((await historyOf(ground)).take(), {
+    message: /index is not a regular file, or is larger than 64 MiB$/,
+  });
 });
 
 test("any sequence of changes comes back at every point", async () => {

@@ -191,5 +191,6 @@ const remove = async (
 
 /** The files that were kept for its rewinds. The repository may be gone, and nothing depends on them. */
 const dropSnapshots = async (session: string, cwd: string | undefined): Promise<void> => {
-  if (cwd !== undefined) await FileHistory.drop({ cwd, session }).catch(() => undefined);
+  if (cwd !== undefined)
+    await FileHistory.drop({ cwd, session, signal: AbortSignal.timeout(20_000) }).catch(() => undefined);
 };

@@ -400,7 +400,10 @@ const outputOf = async (
   signal: AbortSignal,
 ): Promise<ToolOutput> => {
   try {
-    if (!readOnly) await dispatch.beforeEffect?.();
+    if (!readOnly && dispatch.beforeEffect) {
+      await dispatch.beforeEffect();
+      signal.throwIfAborted();
+    }
     const { startsPrograms = true } = tool;
     const approval = { callId: call.id, approved, startsPrograms, ...(plan ? { plan } : {}) };
     const context = await dispatch.contextOf(approval, signal);

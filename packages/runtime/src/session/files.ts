@@ -1,7 +1,7 @@
 /** Which files belong to a point of the conversation, and how do they come back?
  *  Before each prompt the files are kept: in a repository as a hidden snapshot of the checkout, elsewhere as copies of
  *  what our tools write. A snapshot is taken while the request is on its way, and is complete before the first call that
- *  may change anything. Before files are restored, the journal names the present state; after a crash in between, the
+ *  may change anything; one that cannot be taken in time is a notice, and the conversation goes on. Before files are restored, the journal names the present state; after a crash in between, the
  *  next run puts that back.
  *  Elsewhere: snapshots (@prefork/worktrees), copies (file-copies.ts), the conversation (rewind.ts). */
 
@@ -13,6 +13,7 @@ import { FILES_SLOT, type JournalWriter, type PlainEntry, type StoredEntry } fro
 import type { RewindPoint } from "../observe/index.ts";
 import type { RestoredFiles } from "../ports.ts";
 import { type Copies, copiesIn, copiesSince, copyEntry, FileCopies } from "./file-copies.ts";
+import { SnapshotTimeoutError, withinLimit } from "./snapshot-limit.ts";
 
 export type SessionFilesOptions = {
   readonly cwd: string;
@@ -22,7 +23,15 @@ export type SessionFilesOptions = {
   readonly isOn: boolean;
   /** Something about files that the user should know. */
   readonly notice: (text: string) => void;
+  /** How long a snapshot may take altogether. Default: 20 seconds. */
+  readonly limitMs?: number;
 };
+
+const LIMIT_MS = 20_000;
+/** The user waits for these, and can close the session. */
+const RESTORE_MS = 5 * 60_000;
+/** Then none are taken in this session any more: every prompt would wait for as long. */
+const MAX_TIMEOUTS = 2;
 
 /** What is written together with the entry that ends a restore. */
 export type Restoration = { readonly files: RestoredFiles; readonly also: readonly PlainEntry[] };
@@ -43,6 +52,8 @@ export class SessionFiles {
   /** Files of which this exchange's first content is kept. */
   readonly #kept = new Set<string>();
   #isNoticed = false;
+  #timeouts = 0;
+  readonly #closing = new AbortController();
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
@@ -57,10 +68,14 @@ export class SessionFiles {
   };
 
   /** A prompt is about to be entered: the files as they are now belong to it. */
-  beginExchange(): void {
+  beginExchange(signal: AbortSignal): void {
     if (!this.#options.isOn) return;
     this.#kept.clear();
-    this.#taking = this.#take().catch((error: unknown) => {
+    this.#taking = undefined;
+    if (this.#timeouts >= MAX_TIMEOUTS) return;
+    this.#taking = this.#take(signal).catch((error: unknown) => {
+      if (error instanceof SnapshotTimeoutError) this.#timeouts += 1;
+      if (signal.aborted || this.#closing.signal.aborted) return undefined; // the user ended it
       if (!this.#isNoticed)
         this.#options.notice(`The files before this prompt cannot be restored: ${messageOf(error)}`);
       this.#isNoticed = true;
@@ -82,24 +97,33 @@ export class SessionFiles {
     await recording;
   }
 
+  /** Ends what is under way, and waits for its end. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#taking;
+  }
+
   /** Restores the files of a point, or only says what that would change. */
   async restore(point: RewindPoint, entries: readonly StoredEntry[], isPreview: boolean): Promise<Restoration> {
     if (point.files === undefined) throw new InputError("no snapshot of the files was taken at that point");
     const copies = copiesSince(entries, point.after);
     const commit = commitIn(point.files);
-    const history = await this.#openHistory();
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(RESTORE_MS)]);
+    const history = await this.#openHistory(signal);
     if (commit !== undefined && !history)
       throw new InputError(`${this.#options.cwd} is no longer in the repository that has the snapshot`);
     if (isPreview) {
-      const inside = commit === undefined ? undefined : await history?.preview(commit);
+      const inside = commit === undefined ? undefined : await history?.preview(commit, signal);
       return { files: merge(await this.#copies.restore(copies, true), inside), also: [] };
     }
     const present = await this.#keepPresent(copies);
-    const saved = commit === undefined ? undefined : await history?.take();
+    const saved = commit === undefined ? undefined : await history?.take(signal);
     this.#writeIntent(present, saved);
     try {
       const inside =
-        commit === undefined ? undefined : await history?.restore(commit, (now) => this.#writeIntent(present, now));
+        commit === undefined
+          ? undefined
+          : await history?.restore(commit, (now) => this.#writeIntent(present, now), signal);
       const outside = await this.#copies.restore(copies);
       const value = inside ? gitValue(inside.saved) : COPIED;
       const also = [
@@ -107,7 +131,9 @@ export class SessionFiles {
         ...[...present].map(([path, copy]) => copyEntry(path, copy)),
         done,
       ];
-      const where = inside ? `commit ${inside.saved.commit}` : join(this.#folder, "copies");
+      const where = inside
+        ? `commit ${inside.saved.commit} of ${join(this.#folder, "git")}`
+        : join(this.#folder, "copies");
       return { files: { ...merge(outside, inside), saved: where }, also };
     } catch (error) {
       await this.#copies.restore(present);
@@ -119,7 +145,7 @@ export class SessionFiles {
   /** The files now, for a rewind that does not restore any: the line that is left can get them back. */
   async present(): Promise<readonly PlainEntry[]> {
     if (!this.#options.isOn) return [];
-    const value = await this.#take().catch(() => undefined);
+    const value = await this.#take(this.#closing.signal).catch(() => undefined);
     return value === undefined ? [] : [{ kind: "state", slot: FILES_SLOT, value }];
   }
 
@@ -128,7 +154,8 @@ export class SessionFiles {
     const intent = state.get(RESTORING_SLOT);
     if (typeof intent !== "object" || intent === null || Array.isArray(intent)) return false;
     const { commit, copies } = intent as Readonly<Record<string, Json>>;
-    if (typeof commit === "string") await (await this.#openHistory())?.restore(commit, () => {});
+    const signal = AbortSignal.timeout(RESTORE_MS);
+    if (typeof commit === "string") await (await this.#openHistory(signal))?.restore(commit, () => {}, signal);
     await this.#copies.restore(copiesIn(copies));
     this.#options.journal.append(done);
     return true;
@@ -138,15 +165,18 @@ export class SessionFiles {
     return join(this.#options.journal.outputs.path, "..", "files");
   }
 
-  async #take(): Promise<Json | undefined> {
-    const history = await this.#openHistory();
-    return history ? gitValue(await history.take()) : COPIED;
+  #take(signal: AbortSignal): Promise<Json | undefined> {
+    const limit = { ms: this.#options.limitMs ?? LIMIT_MS, signal: AbortSignal.any([signal, this.#closing.signal]) };
+    return withinLimit(limit, async (stop) => {
+      const history = await this.#openHistory(stop);
+      return history ? gitValue(await history.take(stop)) : COPIED;
+    });
   }
 
   /** Tried again after a failure. */
-  #openHistory(): Promise<FileHistory | undefined> {
+  #openHistory(signal: AbortSignal): Promise<FileHistory | undefined> {
     const { cwd, environment, journal } = this.#options;
-    this.#history ??= FileHistory.open({ cwd, environment, session: journal.id, folder: this.#folder }).catch(
+    this.#history ??= FileHistory.open({ cwd, environment, session: journal.id, folder: this.#folder, signal }).catch(
       (error: unknown) => {
         if (error instanceof WorktreeError && error.reason === "no-repository") return undefined;
         this.#history = undefined;
@@ -160,7 +190,7 @@ export class SessionFiles {
     const { isOn, journal } = this.#options;
     if (!isOn || this.#kept.has(path)) return;
     this.#kept.add(path);
-    const history = await this.#openHistory().catch(() => undefined);
+    const history = await this.#openHistory(AbortSignal.timeout(LIMIT_MS)).catch(() => undefined);
     if (history?.covers(path)) return;
     journal.append(copyEntry(path, await this.#copies.keep(path)));
   }

@@ -254,8 +254,9 @@ export class Session implements AsyncDisposable {
   async #close(): Promise<void> {
     const { agent, engines, hub, runs, journal, extensions, stored } = this.#parts;
     this.#closing.abort();
+    const files = this.#parts.rewinding.files.close();
     await this.#running;
-    await this.#parts.rewinding.files.effects.before();
+    await files;
     await runs.close();
     await stored.close();
     try {
@@ -348,7 +349,7 @@ export class Session implements AsyncDisposable {
     const { files } = this.#parts.rewinding;
     try {
       if (prompt !== undefined) {
-        files.beginExchange();
+        files.beginExchange(signal);
         await agent.enterPrompt(prompt, signal);
         files.promptEntered();
       } else agent.enterNotices();
