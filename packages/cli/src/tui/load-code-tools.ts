@@ -40,9 +40,13 @@ const MAX_LINE = 1_000;
 /** Frames show the same code again and again. */
 const MAX_CACHED = 32;
 const DIFF_TIMEOUT_MS = 50;
-/** Some grammars take quadratic time for texts made for it. A language that was slow this often is shown plain. */
+/** Some grammars take cubic time for texts made for it, so code is highlighted in pieces of whole lines: a string or comment
+ *  over several pieces is coloured up to its piece's end. */
+const MAX_PIECE = 1_000;
+/** A text that has taken this long is plain from there on. */
+const MAX_MS = 100;
+/** A language that was slow this often is shown plain. */
 const MAX_SLOW = 3;
-const SLOW_MS = 200;
 
 /** By the first part of a class of highlight.js: `title function_` is a title. */
 const ROLES: Readonly<Record<string, SyntaxRole>> = {
@@ -67,17 +71,21 @@ export const loadCodeTools = (now: () => number = () => performance.now()): Code
   const cache = new Map<string, ReturnType<CodeTools["tokenize"]>>();
   const slow = new Map<string, number>();
   const tokenize: CodeTools["tokenize"] = (code, language) => {
-    const name = language.toLowerCase();
-    if (code.length > MAX_CODE || !highlighter.getLanguage(name)) return undefined;
+    const grammar = highlighter.getLanguage(language.toLowerCase());
+    if (code.length > MAX_CODE || !grammar) return undefined;
+    // One language has several names.
+    const name = grammar.name ?? language.toLowerCase();
     const key = `${name}\n${code}`;
     if (cache.has(key)) return cache.get(key);
     if ((slow.get(name) ?? 0) >= MAX_SLOW) return undefined;
     const startedAt = now();
-    const tokens = tokensOf(
-      code,
-      (text) => highlighter.highlight(text, { language: name, ignoreIllegals: true }).value,
-    );
-    if (now() - startedAt > SLOW_MS) slow.set(name, (slow.get(name) ?? 0) + 1);
+    const isSlow = (): boolean => now() - startedAt > MAX_MS;
+    const toHtml = (text: string): string =>
+      highlighter.highlight(text, { language: language.toLowerCase(), ignoreIllegals: true }).value;
+    const tokens = code.split("\n").some((line) => line.length > MAX_LINE)
+      ? undefined
+      : piecesOf(code).flatMap((piece) => (isSlow() ? undefined : tokensOf(piece, toHtml)) ?? plainLines(piece));
+    if (isSlow()) slow.set(name, (slow.get(name) ?? 0) + 1);
     cache.set(key, tokens);
     for (const old of cache.keys()) if (cache.size > MAX_CACHED) cache.delete(old);
     return tokens;
@@ -85,8 +93,21 @@ export const loadCodeTools = (now: () => number = () => performance.now()): Code
   return { tokenize, diffLines, diffWords };
 };
 
+/** Whole lines, together at most as long as a piece may be. */
+const piecesOf = (code: string): readonly string[] => {
+  const pieces: string[] = [];
+  for (const line of code.split("\n")) {
+    const last = pieces.at(-1);
+    if (last !== undefined && last.length + line.length < MAX_PIECE) pieces[pieces.length - 1] = `${last}\n${line}`;
+    else pieces.push(line);
+  }
+  return pieces;
+};
+
+const plainLines = (code: string): readonly (readonly CodeToken[])[] =>
+  code.split("\n").map((line) => (line === "" ? [] : [{ text: line }]));
+
 const tokensOf = (code: string, toHtml: (code: string) => string): ReturnType<CodeTools["tokenize"]> => {
-  if (code.split("\n").some((line) => line.length > MAX_LINE)) return undefined;
   try {
     const lines = linesOf(toHtml(code));
     const text = lines.map((tokens) => tokens.map((token) => token.text).join("")).join("\n");

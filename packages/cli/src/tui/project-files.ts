@@ -7,6 +7,7 @@
 import { execFile } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { findProgram } from "@prefork/guard";
 import { cleanEnvironment, withMemoryLimit } from "@prefork/guard/internal";
 import { safeText } from "./state/index.ts";
@@ -14,7 +15,12 @@ import { safeText } from "./state/index.ts";
 /** How long a list is used before it is read again, in the background. */
 const FRESH_MS = 5_000;
 const GIT_LIMITS = { timeout: 5_000, maxBuffer: 32_000_000, killSignal: "SIGKILL" } as const;
-const MAX_FILES = 200_000;
+const MAX_FILES = 100_000;
+/** Longer names exist only where somebody made them to be in the way. */
+const MAX_NAME = 1_000;
+const MAX_FOLDERS_IN_NAME = 40;
+/** Names that are worked through before other work gets a turn. */
+const PER_TURN = 5_000;
 /** Without git nothing says what is unimportant, so less is listed. */
 const MAX_WALKED_FILES = 20_000;
 const MAX_DEPTH = 12;
@@ -44,7 +50,7 @@ export class ProjectFiles {
 
   async #read(cwd: string): Promise<readonly string[]> {
     const files = (await gitFiles(cwd)) ?? (await walkedFiles(cwd));
-    const paths = withFolders(files.filter(isTypable));
+    const paths = await withFolders(files);
     this.#list = { at: Date.now(), cwd, paths };
     return paths;
   }
@@ -85,11 +91,23 @@ const walkedFiles = async (cwd: string): Promise<readonly string[]> => {
   return files.slice(0, MAX_WALKED_FILES);
 };
 
-const isTypable = (path: string): boolean => !/[\n"]/.test(path) && safeText(path) === path;
+/** A name below the folder, of a length that people use, without signs that nobody can type. An index may say anything. */
+const isTypable = (path: string): boolean =>
+  path.length <= MAX_NAME &&
+  !/[\n"]/.test(path) &&
+  !/(?:^|\/)\.{0,2}(?:\/|$)/.test(path) &&
+  path.split("/").length <= MAX_FOLDERS_IN_NAME &&
+  safeText(path) === path;
 
-const withFolders = (files: readonly string[]): readonly string[] => {
+/** Those that can be typed, and their folders. */
+const withFolders = async (files: readonly string[]): Promise<readonly string[]> => {
   const folders = new Set<string>();
-  for (const file of files) {
+  const typable: string[] = [];
+  for (const [index, file] of files.entries()) {
+    if (index % PER_TURN === PER_TURN - 1) await nextTurn();
+    if (folders.size + typable.length >= MAX_FILES) break;
+    if (!isTypable(file)) continue;
+    typable.push(file);
     let end = file.lastIndexOf("/");
     while (end > 0) {
       const folder = file.slice(0, end + 1);
@@ -98,5 +116,5 @@ const withFolders = (files: readonly string[]): readonly string[] => {
       end = file.lastIndexOf("/", end - 1);
     }
   }
-  return [...folders, ...files];
+  return [...folders, ...typable];
 };

@@ -1,7 +1,9 @@
 /** Slash commands and completion, on the reducer and a real session of the rehearsal engine. */
 
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { TreeNode } from "@prefork/runtime";
@@ -9,6 +11,7 @@ import { parseForkRequest } from "../../src/tui/commands/forks.ts";
 import { slashCommands } from "../../src/tui/commands/index.ts";
 import { treeItems } from "../../src/tui/commands/rewind.ts";
 import { Completions } from "../../src/tui/completion.ts";
+import { ProjectFiles } from "../../src/tui/project-files.ts";
 import type { State } from "../../src/tui/state/index.ts";
 import { CommandGround } from "./command-ground.ts";
 
@@ -354,4 +357,20 @@ test("completion: commands with their arguments, and files that git knows", asyn
   stopped.abort();
   assert.equal(await completions.getSuggestions(["@a"], 0, 2, { signal: stopped.signal }), null);
   assert.equal(existsSync(join(ground.work, "ignored/no.ts")), true);
+});
+
+test("names that only a forged index contains are not completed, and cost no time", async () => {
+  const work = realpathSync(mkdtempSync(join(tmpdir(), "prefork-names-")));
+  try {
+    const git = (args: readonly string[], input = ""): void =>
+      void execFileSync("git", args, { cwd: work, input, stdio: ["pipe", "ignore", "ignore"] });
+    git(["init"]);
+    const blob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+    const deep = (index: number): string => `${index}/${"a/".repeat(500)}x`;
+    const names = [...Array.from({ length: 300 }, (_, index) => deep(index)), "src/a.ts", "b.ts"];
+    git(["update-index", "--index-info"], names.map((name) => `100644 ${blob}\t${name}\n`).join(""));
+    assert.deepEqual(await new ProjectFiles(() => work).paths(), ["src/", "b.ts", "src/a.ts"]);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
 });

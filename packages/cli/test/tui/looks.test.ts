@@ -103,23 +103,42 @@ test("code above 20 kB, and lines above 1,000 characters, are not highlighted", 
   assert.deepEqual(code.tokenize("let a", "ts"), [[{ text: "let", role: "keyword" }, { text: " a" }]]);
 });
 
-test("a language that was slow three times is shown plain", () => {
-  const clock = { ms: 0 };
-  const slow = loadCodeTools(() => {
-    clock.ms += 150;
-    return clock.ms;
-  });
-  const fast = ["a", "b", "c", "d"].map((text) => slow.tokenize(text, "ts") !== undefined);
-  clock.ms = 0;
-  const taking300 = loadCodeTools(() => {
-    clock.ms += 300;
-    return clock.ms;
-  });
-  const later = ["a", "b", "c", "d"].map((text) => taking300.tokenize(text, "ts") !== undefined);
+test("a language that was slow three times, under any of its names, is shown plain", () => {
+  const tools = (ms: number): typeof code => {
+    const clock = { ms: 0 };
+    return loadCodeTools(() => {
+      clock.ms += ms;
+      return clock.ms;
+    });
+  };
+  const isColoured = (shown: typeof code, name: string): boolean => shown.tokenize("let a", name) !== undefined;
+  const [fast, slow] = [tools(20), tools(90)];
   assert.deepEqual(
-    [fast, later, taking300.tokenize("a", "python") !== undefined],
-    [[true, true, true, true], [true, true, true, false], true],
+    ["ts", "typescript", "ts", "ts"].map((name) => isColoured(fast, name)),
+    [true, true, true, true],
   );
+  const texts = ["let a", "let b", "let c", "let d"];
+  const names = ["ts", "typescript", "tsx", "ts"];
+  assert.deepEqual(
+    [texts.map((text, index) => slow.tokenize(text, names[index] ?? "") !== undefined), isColoured(slow, "python")],
+    [[true, true, true, false], true],
+  );
+});
+
+test("no text stops the screen: code that is made to be slow is coloured in pieces, up to a limit", () => {
+  const nasty: readonly (readonly [string, string])[] = [
+    ["cs", "x<a> "],
+    ["xml", "a a<"],
+    ["cs", "a "],
+  ];
+  for (const [language, piece] of nasty) {
+    const text = Array.from({ length: 390 }, () => piece.repeat(Math.floor(50 / piece.length))).join("\n");
+    const before = process.cpuUsage();
+    const lines = loadCodeTools().tokenize(text, language);
+    const { user } = process.cpuUsage(before);
+    assert.equal(lines?.map((tokens) => tokens.map((token) => token.text).join("")).join("\n"), text);
+    assert.ok(user < 3_000_000, `${language} ${piece}: ${user / 1000} ms`); // it was minutes
+  }
 });
 
 test("a context above 80 % of the window is called nearly full, and is shown in the narrowest terminal", () => {
