@@ -43,8 +43,6 @@ const answerOf = ({ answer, rule }: AnswerEffect): Answer => {
   switch (answer) {
     case "once":
       return { kind: "allow" };
-    case "all":
-      return { kind: "allow", all: true };
     case "always":
       return rule === undefined ? { kind: "allow" } : { kind: "always", rule };
     case "no":

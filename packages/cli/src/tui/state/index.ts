@@ -1,5 +1,6 @@
 /** The terminal's state: what it holds, and how events and keys change it. Nothing here acts. */
 
+export { alikeQuestions } from "./alike.ts";
 export { callText, describeCall } from "./call-line.ts";
 export type { InputFacts, KeyPress } from "./child-keys.ts";
 export { shownItems } from "./page-keys.ts";

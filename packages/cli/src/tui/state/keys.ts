@@ -4,6 +4,7 @@
  *  Elsewhere: text editing (../input.ts), pages (page-keys.ts), what effects do (../effects.ts). */
 
 import type { Mode } from "@prefork/guard";
+import { alikeQuestions } from "./alike.ts";
 import { childKey, handled, type InputFacts, type KeyPress, markStopped, TWICE_MS } from "./child-keys.ts";
 import { reducePageKey } from "./page-keys.ts";
 import { closePage, openPageAbove, withoutPage } from "./page-stack.ts";
@@ -222,7 +223,7 @@ const focusQuestion = (state: State): State => ({ ...state, focus: "question", q
 
 const isReadable = (state: State, at: number): boolean => at - state.questionShownAt >= GRACE_MS;
 
-const CHOICES: Readonly<Record<string, AnswerChoice>> = {
+const CHOICES: Readonly<Record<string, AnswerChoice | "all">> = {
   ...{ y: "once", a: "always", n: "no", s: "stop", l: "all" },
   ...{ "1": "once", "2": "always", "3": "no", "4": "stop", "5": "all" },
 };
@@ -236,8 +237,7 @@ const questionKey = (state: State, question: OpenQuestion, press: KeyPress): Ste
       ? handled(state)
       : inputKey({ ...state, focus: "input" }, press);
   if (!isReadable(state, at)) return handled({ ...state, hint: "The question just appeared. Press the key again." });
-  if (choice === "all" && state.questions.length < 2)
-    return handled({ ...state, hint: "No other question is waiting." });
+  if (choice === "all") return answerAlike(state);
   if (choice === "always") {
     if (question.rule === undefined)
       return handled({ ...state, hint: "No rule can describe this call, so it is asked each time." });
@@ -247,6 +247,13 @@ const questionKey = (state: State, question: OpenQuestion, press: KeyPress): Ste
     );
   }
   return handled(state, { kind: "answer", questionId: question.id, answer: choice });
+};
+
+/** Each is answered by its own id, so one that appears meanwhile is not. */
+const answerAlike = (state: State): Step => {
+  const alike = alikeQuestions(state);
+  if (alike.length < 2) return handled({ ...state, hint: "No other question is like this one." });
+  return handled(state, ...alike.map(({ id }): Effect => ({ kind: "answer", questionId: id, answer: "once" })));
 };
 
 // --- what was typed ------------------------------------------------------------------------------------------------------

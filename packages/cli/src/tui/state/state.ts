@@ -330,7 +330,7 @@ export type Effect =
   | { readonly kind: "explainMiss"; readonly agent: string }
   | { readonly kind: "quit" };
 
-export type AnswerChoice = "once" | "always" | "no" | "stop" | "all";
+export type AnswerChoice = "once" | "always" | "no" | "stop";
 
 export type Step = {
   readonly state: State;

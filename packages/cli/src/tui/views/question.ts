@@ -3,7 +3,7 @@
  *  a call's lines start with a bar.
  *  Elsewhere: the keys (../state: keys.ts), how answers are given (../effects.ts). */
 
-import { callText, type OpenQuestion, type State } from "../state/index.ts";
+import { alikeQuestions, callText, describeCall, type OpenQuestion, type State } from "../state/index.ts";
 import { diffOfCall } from "./diff-lines.ts";
 import { cut, hanging, widthOf, wrap } from "./lines.ts";
 import type { Theme } from "./theme.ts";
@@ -18,11 +18,20 @@ export const renderQuestion = (state: State, width: number, theme: Theme): reado
     theme.warning(rule(`── Question${more} `, width)),
     ...wrap(`${asker(question, state)} wants to use ${question.tool}:`, width),
     ...callLines(question, room, { width, theme, shorten: pathShortener(question, state) }),
+    ...alikeLines(state, { width, theme }),
     ...hanging(theme.faint("Why: "), pathShortener(question, state)(question.reason), width),
     ...question.notes.flatMap((note) => hanging(theme.faint("Note: "), note, width)),
     ...choices(question, state, theme).map((line) => (isFocused ? theme.bold(line) : line)),
   ];
 };
+
+/** The other questions that one key would answer too. */
+const alikeLines = (state: State, { width, theme }: Pick<Look, "width" | "theme">): readonly string[] =>
+  alikeQuestions(state)
+    .slice(1)
+    .flatMap((question) =>
+      hanging(theme.faint("Also: "), `${describeCall(question)} (${asker(question, state)})`, width),
+    );
 
 const rule = (label: string, width: number): string =>
   cut(label + "─".repeat(Math.max(0, width - widthOf(label))), width);
@@ -73,7 +82,7 @@ const choices = ({ rule }: OpenQuestion, state: State, theme: Theme): readonly s
     ...(rule === undefined ? [] : [`${key("a")} always in this session…`]),
     `${key("n")} no`,
     `${key("s")} no, and stop`,
-    ...(state.questions.length > 1 ? [`${key("l")} once, for all ${state.questions.length}`] : []),
+    ...(alikeQuestions(state).length > 1 ? [`${key("l")} once, these ${alikeQuestions(state).length}`] : []),
   ];
   const how = state.focus === "question" || state.composing.kind !== "prompt" ? "" : "   (Ctrl-Q while you type)";
   return wrap(`${keys.join("   ")}${how}`, width);
