@@ -5,9 +5,9 @@
 
 import { formatMoney } from "../../numbers.ts";
 import type { Block, CallBlock, FamilyBlock } from "../state/index.ts";
-import { describeCall, safeLine } from "../state/index.ts";
+import { callText, describeCall, safeLine } from "../state/index.ts";
 import { diffOfCall } from "./diff-lines.ts";
-import { cut, duration, hanging, lastLines, percent, wrap } from "./lines.ts";
+import { cut, duration, hanging, lastLines, percent, widthOf, wrap } from "./lines.ts";
 import { linkPath, type PathInLine } from "./links.ts";
 import { renderGrowingMarkdown, renderMarkdown } from "./markdown.ts";
 import type { Theme } from "./theme.ts";
@@ -131,15 +131,30 @@ const detailsOf = (call: CallBlock, { isOpen, theme, width }: BlockLook): readon
   const output = call.output.trimEnd();
   if (isOpen) {
     const diff = diffOfCall(call, theme);
-    if (diff && call.fault === undefined) return diff.slice(0, MAX_OPEN_LINES);
-    return lastLines(output === "" ? [] : output.split("\n"), MAX_OPEN_LINES, hiddenLines(theme))
+    if (diff && call.fault === undefined) return diff.slice(0, MAX_OPEN_LINES).flatMap((line) => wrap(line, width - 2));
+    const result = lastLines(output === "" ? [] : output.split("\n"), MAX_OPEN_LINES, hiddenLines(theme))
       .flatMap((line) => wrap(line, width - 2))
       .map(theme.faint);
+    return [...wholeCall(call, width), ...result];
   }
   if (call.state === "running" && output !== "") return output.split("\n").slice(-TAIL_LINES).map(theme.faint);
   if (call.fault !== undefined && output !== "") return output.split("\n").slice(0, 3).map(theme.faint);
   return [];
 };
+
+/** What the one line of a call could not show: a person may have to read all of it before it is allowed. */
+const wholeCall = ({ tool, args }: CallBlock, width: number): readonly string[] => {
+  const text = callText(tool, args);
+  const isInLine = !text.includes("\n") && widthOf(describeCall({ tool, args })) + 4 <= width && tool === "Bash";
+  if (isInLine || NAMED_IN_LINE.has(tool)) return [];
+  return text
+    .split("\n")
+    .slice(0, MAX_OPEN_LINES)
+    .flatMap((line) => wrap(line, width - 2));
+};
+
+/** Tools whose line says everything that matters. */
+const NAMED_IN_LINE: ReadonlySet<string> = new Set(["Read", "Grep", "Glob", "TodoWrite"]);
 
 const renderFamily = (family: FamilyBlock, { theme, width }: BlockLook): readonly string[] => {
   const ends = Object.entries(family.ends).map(([end, count]) => `${count} ${end}`);
