@@ -25,7 +25,7 @@ export const terminalCommand =
         .option("--append-system-prompt <text>", "text to add to the system prompt")
         .option("--screen-reader", "plain lines instead of a screen")
         .option("-c, --continue", "resume the last session in this folder")
-        .option("-r, --resume [id]", "resume this session, or the last one in this folder"),
+        .option("-r, --resume [id]", "resume this session; without an id, choose from a list"),
     ).action(async (words: readonly string[], flags: TerminalRequest["flags"]) => {
       if (!io.isTerminal || !io.inputIsTerminal)
         throw new UsageError('this needs a terminal; to run one prompt without it: prefork -p "…"');

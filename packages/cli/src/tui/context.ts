@@ -36,6 +36,8 @@ export type TerminalContext = {
   /** Writes a control sequence to the terminal itself. */
   readonly writeSequence: (sequence: string) => void;
   readonly answerTrust: (choice: TrustChoice) => void;
+  /** Which conversation is resumed first; undefined: a new one. */
+  readonly chooseFirst: (id: string | undefined) => void;
   readonly suspend: () => void;
   readonly notify: (text: string) => Promise<void>;
   /** Runs the user's status command, and adds up what was spent today. */

@@ -4,6 +4,7 @@
  *  Elsewhere: the effects as data (state: state.ts), the slash commands (commands/). */
 
 import type { TerminalContext } from "./context.ts";
+import { FIRST_SESSION, NEW_SESSION } from "./first-session.ts";
 import type { Effect } from "./state/index.ts";
 import { safeLine, safeText } from "./state/index.ts";
 
@@ -50,6 +51,8 @@ const carryOut = async (effect: Effect, context: TerminalContext): Promise<void>
       if (effect.typed !== undefined) context.remember(effect.typed);
       return (await import("./commands/index.ts")).runCommand(effect.name, effect.args, context);
     case "chosen":
+      if (effect.command === FIRST_SESSION)
+        return context.chooseFirst(effect.id === NEW_SESSION ? undefined : effect.id);
       return (await import("./commands/index.ts")).runChosen(effect.command, effect.id, context);
     case "shell":
       context.remember(`!${effect.command}`);

@@ -16,7 +16,7 @@ import {
   type SessionFlags,
   type SessionPlan,
 } from "../print/index.ts";
-import { readEarlier } from "./earlier-blocks.ts";
+import { readEarlierWithForks } from "./earlier-forks.ts";
 import type { OpenedHere } from "./first-run.ts";
 import type { OpenedSession } from "./terminal-session.ts";
 
@@ -42,9 +42,8 @@ export const openLocalSession = async ({ flags }: OpenRequest, io: Io): Promise<
     control: session.control(),
     own: session,
     notices,
-    // With what its forks have cost.
     ...(resume
-      ? { earlier: { ...(await readEarlier(storeIn(plan), resume.id)), usd: session.spent.usd } }
+      ? { earlier: await readEarlierWithForks(session, storeIn(plan)) }
       : { welcome: welcomeOf(session, plan) }),
     ...windowOf(session.model),
     setMode: (mode) => session.setMode(mode),

@@ -70,6 +70,7 @@ class TerminalProgram {
   readonly #personal: PersonalSettings;
   #hasCrashed = false;
   #answerTrust: (choice: TrustChoice) => void = () => undefined;
+  #chooseFirst: (id: string | undefined) => void = () => undefined;
 
   constructor(request: TerminalRequest, io: Io, view: ViewFactory) {
     this.#request = request;
@@ -125,7 +126,7 @@ class TerminalProgram {
       clearInterval(ticker);
       this.#personal.stop();
       this.#stops.ignore();
-      this.#screen.stop();
+      this.#screen.finish();
       await this.#close();
       process.off("exit", restore);
       process.off("uncaughtException", crashed);
@@ -178,7 +179,9 @@ class TerminalProgram {
     try {
       const { attach, flags } = this.#request;
       if (!attach && !(await this.#askTrust())) return this.#quit(0);
-      const session = attach ? await openAttached(attach) : await this.#openWith(flags);
+      const chosen = attach || flags.resume !== true ? flags : await this.#askFirst(flags);
+      if (this.#isEnding) return;
+      const session = attach ? await openAttached(attach) : await this.#openWith(chosen);
       this.#begin(session, session.earlier);
       if (session.welcome) void this.#welcome(session.welcome);
     } catch (error) {
@@ -213,6 +216,19 @@ class TerminalProgram {
       return promise;
     };
     return askTrust({ cwd: this.#request.flags.cwd, ask, warn: (text) => this.#print("warn", text) }, this.#io);
+  }
+
+  /** `--resume` without an id: the person chooses. */
+  async #askFirst(flags: OpenRequest["flags"]): Promise<OpenRequest["flags"]> {
+    const { listFirstSessions } = await import("./first-session.ts");
+    const page = await listFirstSessions(this.#io, process.cwd());
+    if (!page) return flags; // opening the session says that there is none
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    this.#chooseFirst = resolve;
+    this.dispatch({ type: "pageOpened", page });
+    const id = await promise;
+    const { resume: _resume, ...rest } = flags;
+    return id === undefined ? rest : { ...rest, resume: id };
   }
 
   /** For somebody who has not used prefork in this folder. */
@@ -310,6 +326,7 @@ class TerminalProgram {
       cancel: () => this.#working?.abort(),
       writeSequence: (sequence) => this.#screen.writeSequence(sequence),
       answerTrust: (choice) => this.#answerTrust(choice),
+      chooseFirst: (id) => this.#chooseFirst(id),
       suspend: () => this.#stops.suspend(),
       notify: (text) => this.#personal.notify(text),
       refresh: (isMoneyToo) => this.#personal.refresh(isMoneyToo),
@@ -373,6 +390,9 @@ class TerminalProgram {
   #quit(code: number): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
+    // Nobody answers any more what is asked before the session opens.
+    this.#answerTrust("leave");
+    this.#chooseFirst(undefined);
     this.#ended.resolve(code);
   }
 

@@ -60,6 +60,8 @@ export class PlainLines implements TerminalView {
     this.#interrupts = undefined;
   };
 
+  readonly finish = (): void => this.stop();
+
   readonly draw = (): void => {
     const state = this.#options.state();
     const { lines, told } = newsIn(state, this.#told);

@@ -33,6 +33,7 @@ export const screenView: ViewFactory = ({ io, state, onKey, onSubmit, onScrollLi
     input: screen.input,
     start: () => screen.start(),
     stop: () => screen.stop(),
+    finish: () => screen.finish(),
     draw: () => screen.draw(),
     redraw: () => screen.redraw(),
     writeSequence: (sequence) => io.out(sequence),

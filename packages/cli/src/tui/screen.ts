@@ -28,6 +28,7 @@ import {
   renderAbove,
   renderBelow,
   renderBlock,
+  renderOpen,
   renderTrust,
   themeOf,
 } from "./views/index.ts";
@@ -117,6 +118,7 @@ export class Screen {
   #printedBlocks = 0;
   #size = "";
   #isStarted = false;
+  #isFinished = false;
   #reportsFocus = false;
   #isFocused: boolean | undefined;
   #usesMouse = false;
@@ -154,6 +156,14 @@ export class Screen {
     if (this.#reportsFocus) this.#tui.terminal.write(FOCUS_REPORTS_OFF);
     this.#setMouse(false);
     this.#tui.stop();
+  }
+
+  /** Removes the input line and everything around it, so that the conversation is followed by what comes next. */
+  finish(): void {
+    if (!this.#isStarted) return;
+    this.#isFinished = true;
+    this.#tui.renderNow();
+    this.stop();
   }
 
   /** Draws soon; many calls make one frame. */
@@ -242,6 +252,11 @@ export class Screen {
     if (this.#size !== `${width}x${rows}`) {
       this.#size = `${width}x${rows}`;
       this.#reprint(state);
+    }
+    if (this.#isFinished) {
+      this.#print(state);
+      // pi-tui ends with a space where the cursor is, which must not be on a line of the conversation.
+      return [...this.#printed, ...renderOpen(state, this.#theme, rows), ""];
     }
     if (state.trust) return [...renderTrust(state, state.trust, this.#theme)];
     this.#setMouse(this.#usesMouse && state.page !== undefined);

@@ -17,6 +17,8 @@ export type TerminalView = {
   readonly start: () => void;
   /** Restores the terminal. It can be called at any moment and more than once. */
   readonly stop: () => void;
+  /** Leaves only the conversation on the terminal, and restores it. */
+  readonly finish: () => void;
   /** Shows the state soon; many calls may show it once. */
   readonly draw: () => void;
   /** Shows everything again, for instance after another program has written on the terminal. */

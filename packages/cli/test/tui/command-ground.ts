@@ -199,6 +199,7 @@ export class CommandGround implements AsyncDisposable {
         this.written += sequence;
       },
       answerTrust: () => undefined,
+      chooseFirst: () => undefined,
       suspend: () => undefined,
       notify: async () => undefined,
       refresh: async () => undefined,

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -11,8 +11,9 @@ import { parseForkRequest } from "../../src/tui/commands/forks.ts";
 import { slashCommands } from "../../src/tui/commands/index.ts";
 import { treeItems } from "../../src/tui/commands/rewind.ts";
 import { Completions } from "../../src/tui/completion.ts";
+import { readEarlier } from "../../src/tui/earlier-blocks.ts";
 import { ProjectFiles } from "../../src/tui/project-files.ts";
-import type { State } from "../../src/tui/state/index.ts";
+import { type State, stripRows } from "../../src/tui/state/index.ts";
 import { CommandGround } from "./command-ground.ts";
 
 const FILES = { "src/a.ts": "export const a = 1;\n// TODO one\n", "README.md": "# Sample\n" };
@@ -85,6 +86,24 @@ test("forks: started, listed, merged after a preview, undone, and billed", async
   await ground.choose("Undo the last merge");
   assert.equal(ground.read("README.md"), "# Sample\n");
   assert.equal(ground.state.children.get(child?.id ?? "")?.worktree?.state, "ready");
+
+  // A resumed conversation still tells what its forks did, and what waits to be merged.
+  const { session } = ground.state;
+  await ground.type("/clear");
+  assert.deepEqual(stripRows(ground.state), []);
+  await ground.type(`/resume ${session}`);
+  assert.deepEqual(
+    stripRows(ground.state).map((row) => [row.id, row.kind === "child" && row.child.worktree?.files]),
+    [[child?.id, 1]],
+  );
+  const families = ground.state.main.done.flatMap((block) => (block.kind === "family" ? [block.ends] : []));
+  assert.deepEqual(families, [{ reported: 1 }]);
+  await ground.press("down");
+  await ground.press("m");
+  assert.equal(ground.list.title, "Merge append `two` to README.md");
+  await ground.press("escape");
+  await ground.press("escape");
+  await ground.type("find TODO in src");
 
   // A conflict is named before anything changes, with what can be done about it.
   ground.put("README.md", "# Sample\nmine\n");
@@ -373,4 +392,22 @@ test("names that only a forged index contains are not completed, and cost no tim
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+});
+
+test("a call that was interrupted is not shown as done after its session was resumed", async () => {
+  await using ground = await CommandGround.open(FILES);
+  await ground.type("read README.md");
+  const sessions = join(ground.home, ".local/state/prefork/sessions");
+  const lines = readFileSync(join(sessions, ground.state.session ?? "", "journal.jsonl"), "utf8").split("\n");
+  // As a machine leaves it that fails before the call has a result.
+  const call = lines.findIndex((line) => line.includes(`"stop":"tool-use"`));
+  mkdirSync(join(sessions, "cut"));
+  writeFileSync(join(sessions, "cut", "journal.jsonl"), `${lines.slice(0, call + 1).join("\n")}\n`);
+  const store = { state: join(ground.home, ".local/state/prefork"), now: Date.now, newId: () => "" };
+  const faults = async (id: string): Promise<unknown> =>
+    (await readEarlier(store, id)).blocks.flatMap((block) =>
+      block.kind === "call" ? [[block.tool, block.fault]] : [],
+    );
+  assert.deepEqual(await faults("cut"), [["Read", "interrupted"]]);
+  assert.deepEqual(await faults(ground.state.session ?? ""), [["Read", undefined]]);
 });

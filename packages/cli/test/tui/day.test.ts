@@ -142,7 +142,9 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   await screen.shows("half a promp");
   screen.kill("SIGKILL");
   await screen.ended;
-  await using again = new TerminalScreen(["--continue"], { cwd: work, env });
+  await using again = new TerminalScreen(["--resume"], { cwd: work, env });
+  await again.shows(/Resume a conversation[\s\S]*❯ read src\/greet\.ts[\s\S]*Esc starts a new one/);
+  again.press("enter");
   await again.shows(/Thanks[\s\S]*\? help/);
   again.press("up");
   await again.shows(/─\n \/rewind/);
@@ -154,6 +156,9 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
   await again.idle();
   again.press("ctrl+c", "ctrl+c");
   assert.equal(await again.ended, 0);
+  // What remains on the terminal is the conversation.
+  assert.match(again.text().trimEnd(), /\nTo continue this session: prefork --resume \w+$/);
+  assert.doesNotMatch(again.text(), /\? help|Forks:|─{80}/);
 });
 
 test("the morning of that day works in tmux too", await needs("tmux"), async () => {

@@ -154,7 +154,7 @@ test("a context above 80 % of the window is called nearly full, and is shown in 
     "asks first · claude-sonnet-5 · context 161k of 200k, nearly full · 100 % cached · $0.0000 (today $1.50) · ? help",
   );
   assert.equal(status(40, 161_000), "context 161k of 200k, nearly full");
-  assert.equal(status(40, 159_000), "$0.0000 (today $1.50) · ? help");
+  assert.equal(status(40, 159_000), "asks first · $0.0000 · ? help");
 });
 
 test("a status command that fails is reported once; one that leaves programs behind still answers", async () => {

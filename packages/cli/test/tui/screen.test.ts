@@ -122,3 +122,17 @@ test("every finished message is printed once, in order, whatever is drawn in bet
     Array.from({ length: 200 }, (_, index) => index),
   );
 });
+
+test("at the end the input line, the forks and the status line are gone, and the conversation is left", async () => {
+  const played = new Played();
+  played.act({ type: "printed", block: { kind: "answer", text: "It is done.", isDone: true } });
+  played.act({ type: "hinted", text: "A hint." });
+  await played.drawn();
+  assert.ok(played.terminal.lines().some((line) => line.includes("─────")));
+  played.screen.finish();
+  await played.terminal.settled();
+  assert.deepEqual(
+    played.terminal.lines().filter((line) => line !== ""),
+    ["It is done."],
+  );
+});

@@ -7,7 +7,7 @@ import type { EventBody, RuntimeEvent } from "@prefork/runtime";
 import fc from "fast-check";
 import { loadCodeTools } from "../../src/tui/load-code-tools.ts";
 import { splitFinished } from "../../src/tui/state/conversation.ts";
-import { type Action, type Effect, initialState, reduce, type State } from "../../src/tui/state/index.ts";
+import { type Action, type Effect, initialState, type Page, reduce, type State } from "../../src/tui/state/index.ts";
 import {
   drawPage,
   renderAbove,
@@ -317,4 +317,20 @@ test("slash commands that were typed can be recalled", () => {
     { kind: "command", name: "fork", args: "look", typed: "/fork look" },
   ]);
   assert.deepEqual(keys.press("?"), [{ kind: "command", name: "help", args: "" }]);
+});
+
+test("a list that asks which conversation to resume: Enter takes one, Esc begins a new one, Ctrl-C leaves", () => {
+  const items = [{ id: "s1", label: "one" }];
+  const page: Page = {
+    ...{ kind: "list", title: "Resume", command: "first", items, selected: 0, filter: "", hint: "resumes it" },
+    otherwise: { id: "new", hint: "starts a new one" },
+  };
+  const after = (...keys: readonly string[]): unknown => {
+    const opened = openKeys({ type: "pageOpened", page });
+    const effects = keys.map((key) => opened.press(key)).at(-1);
+    return [effects, opened.state.page];
+  };
+  assert.deepEqual(after("o", "enter"), [[{ kind: "chosen", command: "first", id: "s1" }], undefined]);
+  assert.deepEqual(after("x", "escape", "escape"), [[{ kind: "chosen", command: "first", id: "new" }], undefined]);
+  assert.deepEqual(after("ctrl+c"), [[{ kind: "quit" }], undefined]);
 });

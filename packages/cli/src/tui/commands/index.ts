@@ -14,11 +14,12 @@ import { memoryCommands } from "./memory.ts";
 import { modelCommands } from "./model.ts";
 import { permissionCommands } from "./permissions.ts";
 import { rewindCommands } from "./rewind.ts";
-import { sessionCommands } from "./session.ts";
+import { sessionCommands, sessionItems } from "./session.ts";
 import { setupCommands } from "./setup.ts";
 import { worktreeCommands } from "./worktrees.ts";
 
 export type { ArgumentChoice, SlashCommand } from "./command.ts";
+export { sessionItems };
 
 const help: SlashCommand = {
   name: "help",

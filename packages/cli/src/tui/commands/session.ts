@@ -4,6 +4,7 @@
  *  Elsewhere: opening sessions (../open-terminal.ts), saved sessions (@prefork/runtime/observe). */
 
 import { listSessionPreviews, type SessionPreview } from "@prefork/runtime/observe";
+import type { Io } from "../../io.ts";
 import { formatMoney } from "../../numbers.ts";
 import { type ListItem, safeLine, safeText } from "../state/index.ts";
 import { ageText } from "./age.ts";
@@ -50,13 +51,21 @@ const sessionItem = (session: SessionPreview, now: number): ListItem => {
   };
 };
 
-const sessionsHere = async (
-  context: Parameters<NonNullable<SlashCommand["complete"]>>[0],
-): Promise<readonly SessionPreview[]> => {
-  const { cwd, session: current } = context.state();
-  const all = await listSessionPreviews(storeOf(context).state, { cwd });
+type Here = { readonly cwd: string /** The session that is open. */; readonly session?: string };
+
+const sessionsIn = async (io: Io, { cwd, session: current }: Here): Promise<readonly SessionPreview[]> => {
+  const all = await listSessionPreviews(storeOf({ io }).state, { cwd });
   return all.flatMap((one) => (one.kind === "session" && one.id !== current && one.turns > 0 ? [one] : []));
 };
+
+const sessionsHere = ({
+  io,
+  state,
+}: Parameters<NonNullable<SlashCommand["complete"]>>[0]): Promise<readonly SessionPreview[]> => sessionsIn(io, state());
+
+/** The conversations of a folder, latest first, for a list. */
+export const sessionItems = async (io: Io, here: Here): Promise<readonly ListItem[]> =>
+  (await sessionsIn(io, here)).map((session) => sessionItem(session, Date.now()));
 
 const resume: SlashCommand = {
   name: "resume",

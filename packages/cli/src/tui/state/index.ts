@@ -12,6 +12,7 @@ export {
   type Child,
   type Conversation,
   type Effect,
+  emptyConversation,
   type FamilyBlock,
   initialState,
   type ListItem,

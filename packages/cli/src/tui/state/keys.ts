@@ -57,10 +57,10 @@ const route = (state: State, press: KeyPress): Step => {
 
 // --- keys that work everywhere -------------------------------------------------------------------------------------------
 
-const sharedKey = (state: State, { key, at, input }: KeyPress): Step | undefined => {
-  switch (key) {
+const sharedKey = (state: State, press: KeyPress): Step | undefined => {
+  switch (press.key) {
     case "ctrl+c":
-      return interrupt(state, at, input);
+      return interrupt(state, press);
     case "ctrl+z":
       return handled(state, { kind: "suspend" });
     case "ctrl+l":
@@ -80,13 +80,17 @@ const sharedKey = (state: State, { key, at, input }: KeyPress): Step | undefined
 
 /** Stops what runs, then clears the input, then leaves: each needs its own press. Whoever is attached leaves without
  *  stopping anything. */
-const interrupt = (state: State, at: number, input: InputFacts): Step => {
+const interrupt = (state: State, { key, at, input }: KeyPress): Step => {
+  if (state.page?.kind === "list" && state.page.otherwise) return handled(withoutPage(state), { kind: "quit" });
   if (state.page) return handled(withoutPage(state));
   if (!input.isEmpty) return handled({ ...state, composing: { kind: "prompt" } }, { kind: "type", text: "" });
   if (state.work) return handled(state, { kind: "cancel" });
   if (state.runningSince !== undefined && !state.attached) return stopExchange(state, state.runningSince);
   if (at - state.lastInterruptAt < TWICE_MS) return handled(state, { kind: "quit" });
-  const hint = state.attached ? "Press Ctrl-C again to detach. The session continues." : "Press Ctrl-C again to quit.";
+  const name = key === "ctrl+d" ? "Ctrl-D" : "Ctrl-C";
+  const hint = state.attached
+    ? `Press ${name} again to detach. The session continues.`
+    : `Press ${name} again to quit.`;
   return handled({ ...state, lastInterruptAt: at, hint });
 };
 
@@ -117,7 +121,7 @@ const inputKey = (state: State, press: KeyPress): Step => {
     case "escape":
       return input.isCompleting || input.takesEscape ? notForUs(state) : pressEscape(state, at, input);
     case "ctrl+d":
-      return input.isEmpty ? interrupt(state, at, input) : notForUs(state);
+      return input.isEmpty ? interrupt(state, press) : notForUs(state);
     case "ctrl+g":
       return handled(state, { kind: "edit" });
     case "ctrl+b":

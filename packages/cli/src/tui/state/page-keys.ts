@@ -2,7 +2,7 @@
  *  Elsewhere: keys elsewhere (keys.ts), how pages look (../views: pages.ts). */
 
 import { childKey, handled, type KeyPress } from "./child-keys.ts";
-import { closePage, leavePage } from "./page-stack.ts";
+import { closePage, leavePage, withoutPage } from "./page-stack.ts";
 import type { ListItem, Page, State, Step } from "./state.ts";
 
 export const reducePageKey = (state: State, page: Page, press: KeyPress): Step => {
@@ -64,9 +64,10 @@ const listKey = (state: State, page: ListPage, key: string): Step => {
     handled({ ...state, page: { ...page, selected: Math.min(last, Math.max(0, selected)) } });
   switch (key) {
     case "escape":
-      return page.filter === ""
-        ? handled(closePage(state))
-        : handled({ ...state, page: { ...page, filter: "", selected: 0 } });
+      if (page.filter !== "") return handled({ ...state, page: { ...page, filter: "", selected: 0 } });
+      return page.otherwise
+        ? handled(withoutPage(state), { kind: "chosen", command: page.command, id: page.otherwise.id })
+        : handled(closePage(state));
     case "up":
       return move(at - 1);
     case "down":

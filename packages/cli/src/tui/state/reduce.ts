@@ -10,6 +10,7 @@ import { reduceKey, reduceSubmit } from "./keys.ts";
 import { openPageAbove } from "./page-stack.ts";
 import {
   type Block,
+  type Child,
   type Effect,
   type Page,
   type State,
@@ -38,7 +39,12 @@ export type Action =
   /** Another session begins on this screen. */
   | { readonly type: "cleared" }
   /** A resumed session's earlier conversation. */
-  | { readonly type: "restored"; readonly blocks: readonly Block[]; readonly usd: number }
+  | {
+      readonly type: "restored";
+      readonly blocks: readonly Block[];
+      readonly usd: number;
+      readonly children?: readonly Child[];
+    }
   /** The conversation went back, or to another branch: this was said up to there. */
   | { readonly type: "conversationChanged"; readonly blocks: readonly Block[] }
   /** A command that may take long begins, or is over. */
@@ -113,7 +119,12 @@ const change = (state: State, action: Action): Step => {
     case "cleared":
       return stay({ ...withoutSession(state), main: clearConversation(state.main) });
     case "restored":
-      return stay({ ...state, main: action.blocks.reduce(addBlock, state.main), usd: state.usd + action.usd });
+      return stay({
+        ...state,
+        main: action.blocks.reduce(addBlock, state.main),
+        usd: state.usd + action.usd,
+        children: new Map([...state.children, ...(action.children ?? []).map((child) => [child.id, child] as const)]),
+      });
     case "conversationChanged":
       return stay({ ...state, main: action.blocks.reduce(addBlock, clearConversation(state.main)), todos: [] });
     case "workChanged": {

@@ -150,6 +150,8 @@ export type Page =
       readonly selected: number;
       readonly filter: string;
       readonly hint: string;
+      /** What Esc chooses instead of closing the list. */
+      readonly otherwise?: { readonly id: string; readonly hint: string };
     };
 
 /** What Enter does with the typed text. */

@@ -25,7 +25,8 @@ export const renderAbove = (state: State, theme: Theme, room: number): readonly 
   return [...(left >= 2 ? renderOpen(state, theme, left) : []), ...shown].map((line) => cut(line, width));
 };
 
-const renderOpen = (state: State, theme: Theme, room: number): readonly string[] => {
+/** The blocks that are still changing. */
+export const renderOpen = (state: State, theme: Theme, room: number): readonly string[] => {
   const look = { width: state.columns, theme, cwd: state.cwd, isOpen: false, now: state.now };
   const lines = state.main.open.flatMap((block) => renderBlock(block, look));
   return lastLines(lines, room, (hidden) => theme.faint(`… ${hidden} lines above`));

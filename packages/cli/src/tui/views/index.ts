@@ -3,7 +3,7 @@
 export { renderBlock } from "./blocks.ts";
 export { chooseTheme } from "./choose-theme.ts";
 export type { CodeToken, CodeTools, DiffRun, SyntaxRole } from "./code-tools.ts";
-export { renderAbove, renderBelow } from "./frame.ts";
+export { renderAbove, renderBelow, renderOpen } from "./frame.ts";
 export { cut } from "./lines.ts";
 export { drawPage, renderPage } from "./pages.ts";
 export { inputLabel } from "./status.ts";

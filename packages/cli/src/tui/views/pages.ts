@@ -147,7 +147,7 @@ const listPage = (state: State, page: Extract<Page, { readonly kind: "list" }>, 
   });
   return {
     title: `${page.title}${page.filter === "" ? "" : `: ${page.filter}`}`,
-    hint: `↑↓ select · Enter ${page.hint} · type to filter · Esc back`,
+    hint: `↑↓ select · Enter ${page.hint} · type to filter · Esc ${page.otherwise?.hint ?? "back"}`,
     body: [
       ...(lines.length === 0 ? [theme.faint(page.filter === "" ? "Nothing here yet." : "Nothing matches.")] : lines),
       ...(preview.length === 0

@@ -84,13 +84,14 @@ export const renderStatus = (state: State, width: number, theme: Theme): readonl
         : "cache expired";
   const spent = formatMoney(state.usd, state.usd < 1 ? 4 : 2);
   const today = state.todayUsd === undefined ? "" : ` (today ${formatMoney(state.todayUsd, 2)})`;
-  // Nobody is billed for a rehearsal.
-  const money = state.engine === "rehearsal" ? `${spent} if it were real` : `${spent}${today}`;
   // Unknown until the session is open, or if it is attached to and its first events are no longer kept.
   const mode = state.engine === "" ? "" : (MODE_NAMES[state.mode] ?? state.mode);
+  // Nobody is billed for a rehearsal.
+  const bill = state.engine === "rehearsal" ? `${spent} if it were real` : `${spent}${today}`;
+  const money = widthOf([mode, "? help", bill].filter(Boolean).join(" · ")) <= width ? bill : spent;
   const engine = state.engine === "rehearsal" ? "rehearsal engine, no model" : state.model;
   // The most important first; what does not fit is left out from the end.
-  const parts = [...(isNearlyFull ? [used] : []), "? help", money, mode, engine, share, warm, used].filter(Boolean);
+  const parts = [...(isNearlyFull ? [used] : []), mode, "? help", money, engine, share, warm, used].filter(Boolean);
   const fitting: string[] = [];
   for (const part of new Set(parts)) if (widthOf([...fitting, part].join(" · ")) <= width) fitting.push(part);
   const order = [mode, engine, used, share, warm, money, "? help"].filter((part) => fitting.includes(part));

@@ -79,8 +79,9 @@ const figures = (child: Child, { now, columns }: State): string => {
         ? `warm for ${duration(cache.warmUntil - now)}`
         : "cold";
   const all = [
-    `${turns} ${turns === 1 ? "turn" : "turns"}`,
-    `${shortTokens(tokens)} tokens`,
+    // Unknown for a fork of an earlier run.
+    turns === 0 && child.state === "ended" ? "" : `${turns} ${turns === 1 ? "turn" : "turns"}`,
+    tokens === 0 && child.state === "ended" ? "" : `${shortTokens(tokens)} tokens`,
     formatMoney(usd, 4),
     share,
     left,
