@@ -159,6 +159,8 @@ export class Checkout implements AsyncDisposable {
   }
 
   async #visit<T>(path: TreePath, use: Visit<T>, how: VisitOptions<T> = {}): Promise<T> {
+    if (path.split("/").some((part) => part === "" || part === "." || part === ".."))
+      throw new WorktreeError("not-ready", `${messagePath(path)} is not a name below the checkout`);
     const parts = path.split("/").map(bytesOf);
     const entered: Folder[] = [];
     try {

@@ -194,7 +194,7 @@ export class FileHistory {
     const changed = await listChanged(git, LIMITS);
     const placeholders = await placeholdersIn(repository.top, listed.untracked);
     const untracked = listed.untracked.filter((path) => !path.endsWith("/") && !placeholders.has(path));
-    const there = [...new Set([...changed.there, ...untracked, ...listed.unmerged, ...also])];
+    const there = [...new Set([...changed.there, ...untracked, ...listed.unmerged, ...also])].filter(isOrdinary);
     const over = await overLimit(repository.top, there, { bytes: MAX_BYTES, over: "leave-out" });
     const written = there.filter((path) => !over.has(path));
     const nested = listed.untracked.filter((path) => path.endsWith("/"));
@@ -268,7 +268,8 @@ export class FileHistory {
     const leftOut = new Set(tip.leftOut);
     const filtered = await this.#filtered(changes.filter(({ path, after }) => after && !raw.has(path)));
     const kept = changes.filter(({ path, before, after }) => {
-      if (before?.mode === MODULE || after?.mode === MODULE) skipped.push(`${displayPath(path)}: a submodule`);
+      if (!isOrdinary(path)) skipped.push(`${displayPath(path)}: git's own`);
+      else if (before?.mode === MODULE || after?.mode === MODULE) skipped.push(`${displayPath(path)}: a submodule`);
       else if (leftOut.has(path)) skipped.push(`${displayPath(path)}: too large for a snapshot`);
       else if (filtered.has(path)) skipped.push(`${displayPath(path)}: git stores it through a filter`);
       else return true;
@@ -387,6 +388,10 @@ type Planned = {
   readonly changes: readonly Change[];
   readonly skipped: readonly string[];
 };
+
+/** A forged index may name git's own files, which git itself would not check out. */
+const isOrdinary = (path: TreePath): boolean =>
+  !path.split("/").some((part) => /^(?:|\.|\.\.|\.git|git~1)$/i.test(part));
 
 const MODULE = "160000";
 const LINK = "120000";

@@ -1,13 +1,13 @@
-/** Is what git writes of a repository where it seems to be?
+/** Is what git writes of a repository where it seems to be, and does it belong to this folder?
  *  Invariant: before git writes anything, the folders that it writes into are plain folders, and the names that are ours
  *  point to commits by themselves: a link would lead git out of the repository, a symbolic name would move a branch of the
  *  user's, and a pipe would keep its reader waiting. Nothing is opened that could wait.
  *  Elsewhere: which repository it is (repository.ts), names of ours (refs.ts). */
 
 import type { Stats } from "node:fs";
-import { lstat, readdir, readlink } from "node:fs/promises";
-import { join } from "node:path";
-import { readBounded } from "@prefork/guard/internal";
+import { lstat, readdir, readlink, realpath } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { readBounded, shownName } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
 
 /** Of this checkout, and of all checkouts together. */
@@ -33,6 +33,32 @@ export const mustBePlain = async ({ gitDir, commonDir, index }: Places): Promise
     mustBeOurs(join(commonDir, "refs/prefork/saved")),
   ]);
 };
+
+/** `worktree`: the setting core.worktree. */
+type Claim = Omit<Places, "index"> & { readonly top: string; readonly worktree: string | undefined };
+
+/** Throws if `.git` leads to a repository that does not know this folder: anybody can write such a file, and it can name
+ *  any repository of the user. */
+export const mustBelongTo = async ({ top, gitDir, commonDir, worktree }: Claim): Promise<void> => {
+  const [git, common] = await Promise.all([gitDir, commonDir].map((path) => realpath(path)));
+  if (git === undefined || common === undefined) return;
+  if ([git, common].every((path) => path.startsWith(`${top}/`))) return;
+  if (git === common && worktree !== undefined && (await realOf(resolve(git, worktree))) === top) return;
+  if (dirname(git) === join(common, "worktrees")) {
+    const record = join(git, "gitdir");
+    const back = (await readBounded(record, MOST_NAME_BYTES))?.toString().trimEnd() ?? "";
+    const named = resolve(git, back);
+    if (basename(named) === ".git" && (await realOf(dirname(named))) === top) return;
+  }
+  const help =
+    git === common ? `; if it is the right one: git -C ${shownName(top)} config core.worktree ${shownName(top)}` : "";
+  throw new WorktreeError(
+    "not-ready",
+    `${join(top, ".git")} leads to ${common}, which has no record of this folder${help}`,
+  );
+};
+
+const realOf = (path: string): Promise<string | undefined> => realpath(path).catch(() => undefined);
 
 const refuse = (path: string, what: string): WorktreeError =>
   new WorktreeError("not-ready", `${path} ${what}, so git could write or wait elsewhere; put the repository in order`);

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { readBounded } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
 import { Git, type StepCallback } from "./git.ts";
-import { mustBePlain } from "./plain-repository.ts";
+import { mustBelongTo, mustBePlain } from "./plain-repository.ts";
 
 export type Repository = {
   /** Runs at the top folder, with everything switched off that could start a program. */
@@ -66,6 +66,7 @@ export const openRepository = async (cwd: string, options: RepositoryOptions = {
   const { before } = options;
   const isKnown = before !== undefined && written !== undefined && written === before.configText;
   const settings = isKnown ? before.settings : await settingsOf(plain);
+  await mustBelongTo({ top, gitDir, commonDir, worktree: settings["core.worktree"] });
   const user = before?.user ?? (await userSettings(plain, options));
   return {
     git: plain.configured({ ...effectiveSettings(settings, user), ...disabledPrograms(settings) }).at(top),

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, truncateSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { seededRandom } from "@prefork/testing/chance";
@@ -257,6 +258,24 @@ test("an index that is too large to be read at every prompt is refused", async (
   await assert.rejects((await historyOf(ground)).take(), {
     message: /index is not a regular file, or is larger than 64 MiB$/,
   });
+});
+
+test("names of git's own files in a forged index are neither kept nor restored", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  ground.put("xgit/config", "[core]\n\tfsmonitor = run me\n");
+  ground.git("add", "xgit/config");
+  ground.drop("xgit");
+  const index = readFileSync(`${ground.path}/.git/index`);
+  index.write(".git/config", index.indexOf("xgit/config"), "latin1");
+  index.set(createHash("sha1").update(index.subarray(0, -20)).digest(), index.length - 20);
+  writeFileSync(`${ground.path}/.git/index`, index);
+  const config = readFileSync(`${ground.path}/.git/config`);
+  const history = await historyOf(ground);
+  const { commit } = await history.take();
+  ground.put("b", "changed\n");
+  await history.restore(commit, nothing);
+  assert.deepEqual(readFileSync(`${ground.path}/.git/config`), config);
 });
 
 test("any sequence of changes comes back at every point", async () => {

@@ -13,7 +13,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { WorktreeError } from "../src/index.ts";
+import { treeOf } from "@prefork/testing/scratch";
+import { FileHistory, WorktreeError } from "../src/index.ts";
 import { commitUsual, type Files, filesIn, type Ground, openGround, photograph } from "./ground.ts";
 
 /** Two branches that cannot be merged; `main` is checked out. */
@@ -209,6 +210,40 @@ test("a repository that says its files lie elsewhere is refused, wherever that i
     ground.git("config", "core.worktree", path);
     await assert.rejects(ground.open(), /core\.worktree|not in a git repository|cannot read/);
   }
+});
+
+test("a .git that leads to a repository without a record of this folder is refused, and nothing is written there", async () => {
+  using ground = openGround();
+  using other = openGround();
+  commitUsual(other);
+  const before = treeOf(other.path);
+  const refused = { message: /\.git leads to .*, which has no record of this folder/ };
+  const dot = join(ground.path, ".git");
+  const forms: Readonly<Record<string, () => void>> = {
+    "a file": () => writeFileSync(dot, `gitdir: ${other.path}/.git\n`),
+    "a link": () => symlinkSync(join(other.path, ".git"), dot),
+    "a folder that shares another repository": () => {
+      for (const name of ["objects", "refs"]) mkdirSync(join(dot, name), { recursive: true });
+      writeFileSync(join(dot, "HEAD"), "ref: refs/heads/main\n");
+      writeFileSync(join(dot, "commondir"), `${other.path}/.git\n`);
+    },
+  };
+  for (const [name, prepare] of Object.entries(forms)) {
+    rmSync(dot, { recursive: true });
+    prepare();
+    await assert.rejects(ground.open(), refused, name);
+    const history = { cwd: ground.path, session: "s1", folder: ground.at("private") };
+    await assert.rejects(FileHistory.open(history), refused, name);
+  }
+  assert.deepEqual(treeOf(other.path), before);
+  // A worktree that the repository knows, and a repository that names the folder itself.
+  other.git("worktree", "add", "-q", ground.at("linked"));
+  await FileHistory.open({ cwd: ground.at("linked"), session: "s1", folder: ground.at("private") });
+  other.git("clone", "-q", "--separate-git-dir", ground.at("apart"), ".", ground.at("files"));
+  const apart = { cwd: ground.at("files"), session: "s1", folder: ground.at("private") };
+  await assert.rejects(FileHistory.open(apart), refused);
+  other.git("-C", ground.at("files"), "config", "core.worktree", ground.at("files"));
+  await FileHistory.open(apart);
 });
 
 test("a submodule is a checkout like any other", async () => {
