@@ -81,12 +81,19 @@ const isTagged = (text: string): boolean => {
 /** Tells a parent about the forks that it just started; it asks for nothing. */
 const LAUNCHED = /^async_launched\b/;
 
+/** A message that reached a fork while it worked, without the sentences around it. */
+const MESSAGE =
+  /^Message of the (?:user|main agent) to you[^\n]*:\n([\s\S]*?)\nTake it into account, finish your part and report in the same form as before\.$/gm;
+
+const messagesIn = (text: string): readonly string[] => [...text.matchAll(MESSAGE)].map(([, inside]) => inside ?? "");
+
 /** Text that a person wrote, not a block that we added. */
 const isPrompt = (text: string): boolean =>
   text.trim() !== "" &&
   !hasOnlyOurBlocks(text) &&
   !isTagged(text) &&
   !LAUNCHED.test(text) &&
+  messagesIn(text).length === 0 &&
   !text.startsWith(DIRECTIVE_START);
 
 /** Piped input follows the prompt, as material. */
@@ -123,6 +130,8 @@ export type Start =
 
 export type Exchange = {
   readonly start: Start;
+  /** Messages that came later and add to its tasks. */
+  readonly messages: readonly string[];
   /** Calls of this exchange, in order; a call without a result is still open. */
   readonly calls: readonly MadeCall[];
   /** Notifications about tasks in this exchange. */
@@ -141,7 +150,12 @@ export type Conversation = {
   readonly userTexts: readonly string[];
 };
 
-type OpenExchange = { readonly start: Start; readonly calls: MadeCall[]; readonly notifications: string[] };
+type OpenExchange = {
+  readonly start: Start;
+  readonly messages: string[];
+  readonly calls: MadeCall[];
+  readonly notifications: string[];
+};
 
 export const readConversation = (body: JsonObject): Conversation => {
   const turns = listOf(body.messages).map((message) => readTurn(objectOf(message)));
@@ -155,7 +169,8 @@ export const readConversation = (body: JsonObject): Conversation => {
     }
     if (turn.role !== "user") return;
     const start = startOf(turn, exchanges.length > 0);
-    if (start !== undefined) exchanges.push({ start, calls: [], notifications: [] });
+    if (start !== undefined) exchanges.push({ start, messages: [], calls: [], notifications: [] });
+    exchanges.at(-1)?.messages.push(...turn.texts.flatMap(messagesIn));
     exchanges.at(-1)?.notifications.push(...notificationsIn(turn));
   });
   return {

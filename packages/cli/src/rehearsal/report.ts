@@ -23,7 +23,8 @@ const taskLines = ({ task, outcomes }: Done, number: number): readonly string[] 
   ...indented(outcomes.flatMap(outcomeLines), "   "),
 ];
 
-const formLines: readonly string[] = ["A rehearsal follows these forms, alone or as a list:", ...indented(FORMS, "  ")];
+/** In a fence, where backticks are shown: they are part of the forms. */
+const formLines: readonly string[] = ["A rehearsal follows these forms, alone or as a list:", "```", ...FORMS, "```"];
 
 const isUnknown = ({ task }: Done): boolean => task.moves.some(({ kind }) => kind === "unknown");
 

@@ -34,11 +34,12 @@ const inFork = (tasks: readonly Task[]): readonly Task[] =>
 /** Replays an exchange with the results that it has. */
 const rehearse = (index: number, conversation: Conversation, declared: DeclaredTools): Rehearsed => {
   const { exchanges, isFork, folder, userTexts } = conversation;
-  const exchange = exchanges[index] ?? { start: { kind: "news" }, calls: [], notifications: [] };
-  const { start, notifications } = exchange;
+  const exchange = exchanges[index] ?? { start: { kind: "news" }, messages: [], calls: [], notifications: [] };
+  const { start, messages, notifications } = exchange;
   const before = start.kind === "summary" ? readBefore(start.summary) : { prompt: "", done: [], earlier: [] };
   const prompt = start.kind === "prompt" ? start.prompt : before.prompt;
-  const tasks = isFork ? inFork(readTasks(prompt)) : readTasks(prompt);
+  const asked = [prompt, ...messages].flatMap(readTasks);
+  const tasks = isFork ? inFork(asked) : asked;
   const carried = openTodos(exchanges.slice(0, index), userTexts);
   const next = nextOf({ tasks, skip: before.done.length, exchange, declared, folder, carried, keepsList: !isFork });
   return { next, prompt, tasks, before, notifications };

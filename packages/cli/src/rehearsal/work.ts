@@ -3,6 +3,7 @@
  *  same next calls, so a request that contains them is enough to know what comes next. A change is tried at most twice.
  *  Elsewhere: finding the results in a request (replay.ts), summarizing them (results.ts). */
 
+import { FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
 import type { Result } from "./conversation.ts";
 import type { Call, Change, Look, Move } from "./moves.ts";
 import { excerptOf, failure, isDenied, numberedLines, plural, type ResultSummary, summarizeResult } from "./results.ts";
@@ -190,7 +191,9 @@ function* fork({ items, isolated }: Extract<Move, { kind: "fork" }>): Work {
     const did = `Agent "${oneLine(item)}"`;
     if (answer === undefined || "notMade" in answer) return toNotMadeOutcome(did, answer?.notMade ?? "no answer");
     if (answer.result.isError) return { action: did, changed: [], ...failure("Agent", answer.result) };
-    const excerpt = excerptOf(answer.result.text.split("\n").filter((line) => line.trim() !== ""));
+    // A fork that was started has nothing to say yet.
+    const text = answer.result.text === FORK_PLACEHOLDER_RESULT ? "" : answer.result.text;
+    const excerpt = excerptOf(text.split("\n").filter((line) => line.trim() !== ""));
     return { action: did, ok: true, headline: "started", excerpt, files: [], changed: [] };
   });
 }

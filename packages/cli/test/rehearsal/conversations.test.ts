@@ -41,9 +41,7 @@ test("parts in parallel become forks of one turn, and their notifications are re
     "",
     "1. In parallel",
     '   Agent "count lines in a.ts": started',
-    `     ${FORK_PLACEHOLDER_RESULT}`,
     '   Agent "find `one` in b.ts": started',
-    `     ${FORK_PLACEHOLDER_RESULT}`,
   );
   assert.deepEqual(
     waiting.map((block) => block.text),
@@ -123,6 +121,47 @@ test("a fork follows its directive alone, keeps no list, and reports in the form
     );
     assert.equal(played.text, FORK_REPORT(directive));
   }
+});
+
+test("a message to a fork adds to its tasks, and its report covers all of them", async () => {
+  await using engine = await startEmbedded();
+  const message =
+    "Message of the user to you:\nalso count lines in b.ts\nTake it into account, finish your part and report in the same form as before.";
+  const results = (calls: readonly Block[]): readonly Block[] =>
+    calls.map(({ id }) => ({
+      ...{ type: "tool_result", tool_use_id: id ?? "" },
+      content: [{ type: "text", text: "2 lines\n[exit code 0]" }],
+    }));
+  const start = user(directiveText("count lines in a.ts"));
+  const first = await ask(engine.baseUrl, [start]);
+  const steered: readonly Message[] = [
+    start,
+    { role: "assistant", content: first },
+    { role: "user", content: [...results(first), { type: "text", text: message }] },
+  ];
+  const second = await ask(engine.baseUrl, steered);
+  assert.deepEqual(
+    [...first, ...second].map(({ input }) => input),
+    ["a.ts", "b.ts"].map((file) => ({ command: `wc -l -- '${file}'` })),
+  );
+  const [report] = await ask(engine.baseUrl, [
+    ...steered,
+    { role: "assistant", content: second },
+    { role: "user", content: results(second) },
+  ]);
+  assert.equal(
+    report?.text,
+    text(
+      `Scope: count lines in a.ts ${LABEL}`,
+      "Result:",
+      "1. count lines in a.ts",
+      "   Bash `wc -l -- 'a.ts'`: exit code 0",
+      "     2 lines",
+      "2. count lines in b.ts",
+      "   Bash `wc -l -- 'b.ts'`: exit code 0",
+      "     2 lines",
+    ),
+  );
 });
 
 test("a fork does itself what it was told to delegate", async () => {

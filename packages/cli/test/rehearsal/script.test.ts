@@ -12,7 +12,7 @@ const SOURCES = {
   "src/b.ts": 'import { a } from "./a.ts";\n// TODO two\nconsole.log(a);\n',
   "README.md": "# Demo\n\nLast line\n",
 };
-const FORM_LINES = ["A rehearsal follows these forms, alone or as a list:", ...FORMS.map((form) => `  ${form}`)];
+const FORM_LINES = ["A rehearsal follows these forms, alone or as a list:", "```", ...FORMS, "```"];
 const text = (...lines: readonly string[]): string => lines.join("\n");
 const todos = (entries: Readonly<Record<string, string>>): object => ({
   TodoWrite: { todos: Object.entries(entries).map(([content, status]) => ({ content, status })) },

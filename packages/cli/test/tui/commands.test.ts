@@ -294,6 +294,12 @@ test("setting up: rules, settings, theme, conventions; the file and the clipboar
   assert.match(ground.read("talk.md"), /## User[\s\S]*> find TODO in src[\s\S]*Call of Grep/);
   await ground.type("/export talk.md");
   assert.match(ground.notices.at(-1) ?? "", /talk\.md exists already and was not changed\. Name another file/);
+  // Without a name it is written outside the checkout, as often as it is asked for.
+  const exported = join(ground.home, ".local/state/prefork/exports", `prefork-${ground.state.session}`);
+  for (const path of [`${exported}.md`, `${exported}-2.md`]) {
+    await ground.type("/export");
+    assert.ok(ground.notices.at(-1)?.endsWith(` is in ${path}`), ground.notices.at(-1));
+  }
 });
 
 test("what a command cannot do is one clear sentence", async () => {

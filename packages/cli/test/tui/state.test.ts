@@ -301,9 +301,12 @@ test("the keys of a question stand out, with brackets where there are no colours
   const keys = openKeys(
     eventOf({
       ...{ type: "question_opened", questionId: "a", tool: "Bash", args: { command: "ls" } },
-      ...{ reason: "asked", notes: [], rule: "Bash(ls)" },
+      reason: "npm runs scripts, so it needs approval; read with jq .a b.json; only npm -v runs without approval",
+      ...{ notes: [], rule: "Bash(ls)" },
     }),
   );
+  // What the agent could do instead is not shown to the person.
+  assert.ok(renderAbove(keys.state, themeOf("none"), 20).includes("Why: npm runs scripts, so it needs approval"));
   assert.equal(
     renderAbove(keys.state, themeOf("none"), 20).at(-2),
     "[y] once   [a] always in this session…   [n] no   [s] no, and stop   (Ctrl-Q",

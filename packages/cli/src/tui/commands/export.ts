@@ -3,7 +3,7 @@
  *  that pasting it somewhere cannot act.
  *  Elsewhere: a session as Markdown (@prefork/runtime/observe). */
 
-import { open } from "node:fs/promises";
+import { mkdir, open, readdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, isAbsolute, join, resolve } from "node:path";
 import { exportMarkdown, listTasks, readSession } from "@prefork/runtime/observe";
@@ -36,12 +36,22 @@ const sessionMarkdown = async (
   return { text: [main, ...parts].join("\n"), forks: parts.length };
 };
 
-const pathOf = (given: string, context: TerminalContext): string => {
+const pathOf = async (name: string, context: TerminalContext): Promise<string> => {
   const { env } = context.io;
   const { cwd, session = "session" } = context.state();
-  const name = given === "" ? `prefork-${basename(session)}.md` : given;
+  if (name === "") return freePath(join(storeOf(context).state, "exports"), basename(session));
   if (name === "~" || name.startsWith("~/")) return join(env.HOME || homedir(), name.slice(2));
   return isAbsolute(name) ? name : resolve(cwd, name);
+};
+
+/** Outside the checkout, where it would be an untracked file. */
+const freePath = async (folder: string, session: string): Promise<string> => {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const names = new Set(await readdir(folder));
+  for (let count = 1; ; count++) {
+    const name = `prefork-${session}${count === 1 ? "" : `-${count}`}.md`;
+    if (!names.has(name)) return join(folder, name);
+  }
 };
 
 const exportCommand: SlashCommand = {
@@ -50,7 +60,7 @@ const exportCommand: SlashCommand = {
   summary: "write the conversation with its calls and forks to a Markdown file",
   group: "Session",
   run: async (args, context) => {
-    const path = pathOf(args.trim(), context);
+    const path = await pathOf(args.trim(), context);
     const { text, forks } = await sessionMarkdown(context);
     try {
       await using file = await open(path, "wx", 0o600);

@@ -61,10 +61,15 @@ const confirmSwitch = async (model: string, context: TerminalContext): Promise<v
 
 const switchModel = async (model: string, context: TerminalContext): Promise<void> => {
   requireIdle(context);
-  const { session } = context.state();
+  const { session, engine } = context.state();
   if (session === undefined) throw new Error("The session is not open yet.");
   await context.switchSession({ id: session, model });
-  notice(context, `From now on ${model} answers.`);
+  notice(
+    context,
+    engine === "rehearsal"
+      ? `The rehearsal engine still answers, because no key is set. Figures are those of ${model} from now on.`
+      : `From now on ${model} answers.`,
+  );
 };
 
 const model: SlashCommand = {

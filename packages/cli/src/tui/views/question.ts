@@ -19,7 +19,7 @@ export const renderQuestion = (state: State, width: number, theme: Theme): reado
     ...wrap(`${asker(question, state)} wants to use ${question.tool}:`, width),
     ...callLines(question, room, { width, theme, shorten: pathShortener(question, state) }),
     ...alikeLines(state, { width, theme }),
-    ...hanging(theme.faint("Why: "), pathShortener(question, state)(question.reason), width),
+    ...hanging(theme.faint("Why: "), pathShortener(question, state)(reasonForPerson(question.reason)), width),
     ...question.notes.flatMap((note) => hanging(theme.faint("Note: "), note, width)),
     ...choices(question, state, theme).map((line) => (isFocused ? theme.bold(line) : line)),
   ];
@@ -32,6 +32,15 @@ const alikeLines = (state: State, { width, theme }: Pick<Look, "width" | "theme"
     .flatMap((question) =>
       hanging(theme.faint("Also: "), `${describeCall(question)} (${asker(question, state)})`, width),
     );
+
+/** What the agent could do instead is of no use to somebody who decides about this call. */
+const ADVICE = /^read (?:with|the files with) |\bruns without approval\b/;
+
+const reasonForPerson = (reason: string): string =>
+  reason
+    .split("; ")
+    .filter((clause, index) => index === 0 || !ADVICE.test(clause))
+    .join("; ");
 
 const rule = (label: string, width: number): string =>
   cut(label + "─".repeat(Math.max(0, width - widthOf(label))), width);
