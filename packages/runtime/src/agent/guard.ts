@@ -33,6 +33,7 @@ import {
 } from "@prefork/guard/internal";
 import type { ToolUseBlock } from "@prefork/wire";
 import { type Registry, touchesOf } from "../tools/index.ts";
+import { worktreePlaces } from "./worktree-places.ts";
 
 export type AgentGuardOptions = {
   readonly policy: Policy;
@@ -128,10 +129,11 @@ export class AgentGuard {
   }
 
   context(): GuardContext {
-    const { roots, cwd, home, readingTools, asks, unwatched } = this.#options;
+    const { roots, cwd, home, readingTools, asks, unwatched, outputs } = this.#options;
+    const everywhere = (rule: Rule): Rule => inPlaces(rule, outputs);
     return {
       mode: this.#mode,
-      policy: { ...this.#policy, deny: this.#policy.deny.map(inPlaces), ask: this.#policy.ask.map(inPlaces) },
+      policy: { ...this.#policy, deny: this.#policy.deny.map(everywhere), ask: this.#policy.ask.map(everywhere) },
       ...{ roots, cwd, home, readingTools, asks, partsOf: splitCommands },
       ...(this.#filter ? { filter: this.#filter } : {}),
       ...(unwatched === undefined ? {} : { filterContext: { unwatched } }),
@@ -203,11 +205,14 @@ const namedBy = (tightening: readonly Rule[]): ((path: string) => boolean) => {
   return (path) => [path, ...otherNames(path)].some((name) => problem(name) !== undefined);
 };
 
-/** A restricting rule also applies to the target of a link in its own path. */
-const inPlaces = (rule: Rule): Rule => {
+/** A restricting rule also applies to the target of a link in its own path, and to copies in worktrees. */
+const inPlaces = (rule: Rule, outputs: string): Rule => {
   const { form } = rule;
   if (form.kind !== "path") return rule;
-  const places = resolvedPatterns(writtenPattern(form.pattern));
+  const written = writtenPattern(form.pattern);
+  const targets = resolvedPatterns(written);
+  const copies = worktreePlaces([...written, ...targets], outputs);
+  const places = [...targets, ...copies, ...resolvedPatterns(copies)];
   if (places.length === 0) return rule;
   const { exact, forgiving } = form.pattern;
   const pattern = { exact, forgiving: [...forgiving, ...tighteningPattern(places).forgiving] };
