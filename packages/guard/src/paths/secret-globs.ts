@@ -174,7 +174,7 @@ export const secretPatterns: {
       [place, ...fromCopy(place)].map(placePattern),
     ),
     ...["*.git/**/*config*", "*.git[!a-z0-9]*/**/*config*", "prefork*/sessions*/*/*journal*"],
-    "prefork*/sessions*/*/files*/**/*",
+    "prefork*/sessions*/*/rewind-files*/**/*",
   ],
   ordinaryPlaces: ORDINARY.flatMap((place) => [place, ...fromCopy(place)].flatMap(ordinaryPatterns)),
   placesUnlessSource: ORDINARY.flatMap((place) => [place, ...fromCopy(place)].map(placePattern)),
@@ -188,5 +188,10 @@ export const secretSamples: readonly string[] = [
   ...LONG_ENDINGS.map((one) => `x${one}`),
   ...HISTORIES.map((one) => `.x${one}`),
   ...FOLDERS.map((name) => `${name}/config`),
-  ...[...PLACES, ".git/config", "prefork/sessions/x/journal.jsonl", "prefork/sessions/x/files/git/objects/ab/cd"],
+  ...[
+    ...PLACES,
+    ".git/config",
+    "prefork/sessions/x/journal.jsonl",
+    "prefork/sessions/x/rewind-files/git/objects/ab/cd",
+  ],
 ];

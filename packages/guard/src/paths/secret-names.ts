@@ -157,7 +157,7 @@ const looksSecret = (name: string): boolean =>
 const isOfSession = (folders: readonly string[], last: string): boolean =>
   (/^journal\b.*\.jsonl$/.test(last) && folders.at(-2) === "sessions" && folders.at(-3) === "prefork") ||
   folders.some(
-    (name, at) => name === "prefork" && folders[at + 1] === "sessions" && [...folders, last][at + 3] === "files",
+    (name, at) => name === "prefork" && folders[at + 1] === "sessions" && [...folders, last][at + 3] === "rewind-files",
   );
 
 /** git's settings, including those of submodules and bare repositories. */

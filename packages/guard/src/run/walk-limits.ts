@@ -69,6 +69,8 @@ const DEEPER: readonly ExcludedName[] = [...secretPatterns.folders, ...PLACES]
     const isFolder = secretPatterns.folders.includes(place);
     const hidden = parts.slice(0, -1).find((part) => part.startsWith("."));
     if (hidden && (isFolder || ORDINARY.test(last))) return { kind: "folder", name: hidden };
+    // Everything in a folder: by the name of the folder, because every file has the name `*`.
+    if (place.endsWith("/**/*")) return { kind: "folder", name: parts.at(-3) ?? place };
     // A folder that ends in .git is excluded with everything in it.
     if (parts[0]?.startsWith("*.git")) return { kind: "folder", name: parts[0] };
     return { kind: isFolder ? "folder" : "file", name: last };

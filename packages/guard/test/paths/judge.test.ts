@@ -312,8 +312,8 @@ const SECRET: readonly string[] = [
   ...["wp-config.php", "local.settings.json", "sa-key.json", "token.json", ".token", "cookies.txt", "password.txt"],
   ...[
     "~/.local/state/prefork/sessions/x/journal.jsonl",
-    "~/.local/state/prefork/sessions/x/files/copies/071f6d",
-    "~/.local/state/prefork/sessions/x/files/git/objects/ab/cd",
+    "~/.local/state/prefork/sessions/x/rewind-files/copies/071f6d",
+    "~/.local/state/prefork/sessions/x/rewind-files/git/objects/ab/cd",
     "~/.claude/projects/p/x.jsonl",
     "~/.codex/sessions/2025/x.jsonl",
   ],

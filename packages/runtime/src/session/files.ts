@@ -162,7 +162,7 @@ export class SessionFiles {
   }
 
   get #folder(): string {
-    return join(this.#options.journal.outputs.path, "..", "files");
+    return join(this.#options.journal.outputs.path, "..", "rewind-files");
   }
 
   #take(signal: AbortSignal): Promise<Json | undefined> {

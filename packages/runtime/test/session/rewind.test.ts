@@ -406,7 +406,7 @@ test("files and conversation go back together, apart, and forward again; the use
   });
   assert.deepEqual([filesIn(ground.work), session.tree().length], [before, 3]);
   const back = await session.rewind({ to, restore: "both" });
-  assert.match(back.files?.saved ?? "", /^commit [0-9a-f]{40} of .*\/files\/git$/);
+  assert.match(back.files?.saved ?? "", /^commit [0-9a-f]{40} of .*\/rewind-files\/git$/);
   assert.deepEqual(filesIn(ground.work), { a: before.a, kept: "644 kept\n" });
   await talk(session, "other");
   assert.deepEqual(wordsSent(ground.simulator).at(-1), "other");
