@@ -26,8 +26,14 @@ export type ResumeTarget = { readonly id: string; readonly before?: PreviousEngi
 
 export const toUsageError = (error: unknown): unknown =>
   error instanceof JournalError && CALLERS_FAULTS.includes(error.reason)
-    ? new UsageError(error.message, { cause: error })
+    ? new UsageError(`${error.message}${attachAdvice(error)}`, { cause: error })
     : error;
+
+/** A session that another process has open can be used from here. */
+const attachAdvice = ({ reason, message }: JournalError): string => {
+  const [, id] = /^session (\S+) is in use by process \d+/.exec(message) ?? [];
+  return reason !== "locked" || id === undefined ? "" : `; to use it from here: prefork attach ${id}`;
+};
 
 /** Undefined for a new session. */
 export const findResumeTarget = async (

@@ -39,7 +39,7 @@ export const readFirstRun = async (here: OpenedHere, env: Environment): Promise<
   const usable = providersWith(env).map((name) => `prefork --provider ${name} --model …`);
   const other = usable.length === 0 ? "" : ` To use one: ${usable.join(", or ")}`;
   return {
-    text: `${found}You can try everything without a model. To get one, leave, set a key, and start again.${other}`,
+    text: `${found}You can try everything without a model; prefork tour shows forks at work. To get one, leave, set a key, and start again.${other}`,
     suggestions: suggestPrompts(await readFolder(here.cwd)),
   };
 };

@@ -17,6 +17,7 @@ import { PromptHistory } from "./prompt-history.ts";
 import {
   type Action,
   initialState,
+  isMergeable,
   reduce,
   type State,
   safeLine,
@@ -402,6 +403,9 @@ class TerminalProgram {
     await this.#opened?.close();
     if (session !== undefined && this.#state.attached)
       return this.#io.out(`${this.#farewell ?? `Detached. Session ${session} continues: prefork attach ${session}`}\n`);
+    const unmerged = [...this.#state.children.values()].filter(isMergeable).length;
+    if (unmerged > 0)
+      this.#io.out(`The work of ${unmerged} ${unmerged === 1 ? "fork" : "forks"} is not merged yet: prefork merge\n`);
     if (session !== undefined && this.#state.main.dropped + this.#state.main.done.length > 0)
       this.#io.out(`To continue this session: prefork --resume ${safeLine(session)}\n`);
   }

@@ -13,7 +13,7 @@ import { treeItems } from "../../src/tui/commands/rewind.ts";
 import { Completions } from "../../src/tui/completion.ts";
 import { readEarlier } from "../../src/tui/earlier-blocks.ts";
 import { ProjectFiles } from "../../src/tui/project-files.ts";
-import { type State, stripRows } from "../../src/tui/state/index.ts";
+import { type Child, emptyConversation, type State, stripRows } from "../../src/tui/state/index.ts";
 import { CommandGround } from "./command-ground.ts";
 
 const FILES = { "src/a.ts": "export const a = 1;\n// TODO one\n", "README.md": "# Sample\n" };
@@ -317,6 +317,16 @@ test("what a command cannot do is one clear sentence", async () => {
     await ground.type(`/${name}`);
     assert.equal(ground.notices.at(-1), "The agent is working. Wait for it, or stop it with Esc first.");
   }
+  // Leaving while a fork runs asks first.
+  const fork: Child = {
+    ...{ id: "task-1", label: "look", family: "f", parent: "main", state: "running", activity: "thinking" },
+    ...{ turns: 1, tokens: 1, usd: 0, startedAt: 0, isForeground: false, isDetached: true },
+    conversation: emptyConversation,
+  };
+  ground.context.dispatch({ type: "restored", blocks: [], usd: 0, children: [fork] });
+  await ground.type("/quit");
+  assert.deepEqual(ground.labels, ["Quit, and stop 1 fork", "Stay"]);
+  await ground.press("escape");
   ground.attach();
   for (const line of ["/fork look", "/permissions", "/memory", "/clear", "/resume", "/model"]) {
     await ground.type(line);

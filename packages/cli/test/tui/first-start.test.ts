@@ -201,7 +201,9 @@ test("without a key: what to try, which local engine answers, a suggestion that 
   ground.put("docs/b.md", "2\n");
   execFileSync("git", ["init", "-q"], { cwd: ground.work, env });
   await using screen = new TerminalScreen([], { cwd: ground.work, env, columns: 120, rows: 30, isJob: true });
-  await screen.shows(/without a model\.[\s\S]*count files per folder[\s\S]*how many files are in `src`/);
+  await screen.shows(
+    /without a model; prefork tour shows forks at work\.[\s\S]*count files per folder[\s\S]*how many files are in `src`/,
+  );
   await screen.shows(`prefork --provider ollama --base-url http://127.0.0.1:${engine.port}/v1 --model qwen3:8b`);
   screen.press("ctrl+z");
   await screen.shows("stopped: 148");

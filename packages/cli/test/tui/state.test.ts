@@ -337,3 +337,10 @@ test("a list that asks which conversation to resume: Enter takes one, Esc begins
   assert.deepEqual(after("x", "escape", "escape"), [[{ kind: "chosen", command: "first", id: "new" }], undefined]);
   assert.deepEqual(after("ctrl+c"), [[{ kind: "quit" }], undefined]);
 });
+
+test("quitting says how many forks it would stop", () => {
+  const keys = openKeys(forkStarted("task-1"), forkStarted("task-2"));
+  keys.press("ctrl+d", { at: 1_000_000 });
+  assert.equal(keys.state.hint, "Press Ctrl-D again to quit. 2 forks are running and would be stopped.");
+  assert.deepEqual(keys.press("ctrl+d"), [{ kind: "quit" }]);
+});

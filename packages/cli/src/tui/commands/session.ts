@@ -122,7 +122,20 @@ const quit: SlashCommand = {
   name: "quit",
   summary: "leave; the conversation is kept",
   group: "Session",
-  run: (_args, context) => context.quit(),
+  run: (_args, context) => {
+    const { children, attached } = context.state();
+    const running = [...children.values()].filter(({ state }) => state !== "ended");
+    if (running.length === 0 || attached) return context.quit();
+    const preview = running.map(({ label, activity }) => `${label}: ${activity}`).join("\n");
+    openList(context, {
+      ...{ title: "Quit while forks are running?", command: "quit", hint: "does it" },
+      items: [
+        { id: "quit", label: `Quit, and stop ${counted(running.length, "fork")}`, preview },
+        { id: "stay", label: "Stay", preview },
+      ],
+    });
+  },
+  chosen: (id, context) => (id === "quit" ? context.quit() : undefined),
 };
 
 export const sessionCommands: readonly SlashCommand[] = [compact, resume, clear, quit];

@@ -90,8 +90,16 @@ const interrupt = (state: State, { key, at, input }: KeyPress): Step => {
   const name = key === "ctrl+d" ? "Ctrl-D" : "Ctrl-C";
   const hint = state.attached
     ? `Press ${name} again to detach. The session continues.`
-    : `Press ${name} again to quit.`;
+    : `Press ${name} again to quit.${stoppedByQuitting(state)}`;
   return handled({ ...state, lastInterruptAt: at, hint });
+};
+
+const stoppedByQuitting = ({ children }: State): string => {
+  const running = [...children.values()].filter((child) => child.state !== "ended").length;
+  if (running === 0) return "";
+  return running === 1
+    ? " 1 fork is running and would be stopped."
+    : ` ${running} forks are running and would be stopped.`;
 };
 
 /** The exchange, and every child that it started, except those that were detached on purpose. */
