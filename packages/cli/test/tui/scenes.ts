@@ -27,6 +27,8 @@ export const textOf = ({ cells }: Pick<Picture, "cells">): string =>
 /** What every play of a scene has in common. */
 export const withoutFigures = (text: string): string =>
   text
+    // A frame in between that was a line longer has moved everything up by an empty line.
+    .replace(/^\n+/, "")
     .replace(/\$\d+(?:\.\d+)?/g, "$0")
     .replace(/\d+(?:\.\d+)? %/g, "0 %")
     .replace(/\d+ (?:h|min)(?: \d+ (?:min|s))?|\d+ s\b/g, "0 s")
