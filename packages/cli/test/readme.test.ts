@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { run } from "../src/main.ts";
+import { KEYS } from "../src/tui/commands/help.ts";
 import { captured } from "./captured.ts";
 
 const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
@@ -20,4 +21,14 @@ test("the README's measured table is what the demo prints", async () => {
     const printed = [figure(bills.family.units), figure(planned("no-cache")), figure(planned("cold-at-once"))];
     assert.deepEqual(cells, [...printed, bills.overCheapest.toFixed(3)], line);
   }
+});
+
+test("docs/terminal.md lists the keys of the terminal's help page", () => {
+  const page = readFileSync(new URL("../../../docs/terminal.md", import.meta.url), "utf8");
+  const table = /^\| keys \| what they do \|\n\|---\|---\|\n((?:\|.*\n)+)/m.exec(page)?.[1] ?? "";
+  assert.deepEqual(
+    table.trimEnd().split("\n"),
+    KEYS.map(([keys, what]) => `| ${keys} | ${what} |`),
+    "copy the list KEYS of packages/cli/src/tui/commands/help.ts into the table of docs/terminal.md",
+  );
 });

@@ -90,6 +90,11 @@ export class TerminalScreen implements TerminalUser, AsyncDisposable {
     return this.#pty.pid;
   }
 
+  /** The part of the output that the emulator shows. */
+  get shownOutput(): string {
+    return this.output.slice(0, this.#shown);
+  }
+
   get ended(): Promise<number> {
     return this.#ended.promise;
   }

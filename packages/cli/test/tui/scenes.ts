@@ -71,6 +71,8 @@ const openPlace = (folder: string): Place => {
   return { home, work, env, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) };
 };
 
+const CLEAR_SCREEN = "\u001b[2J";
+
 class Stage {
   readonly screen: TerminalScreen;
   readonly pictures: Picture[] = [];
@@ -81,7 +83,11 @@ class Stage {
     this.#home = home;
   }
 
-  capture(scene: Scene): void {
+  /** The whole screen is drawn again first: how a frame is placed depends on the frames before it. */
+  async capture(scene: Scene): Promise<void> {
+    const { length } = this.screen.output;
+    this.screen.press("ctrl+l");
+    await this.screen.shows(() => this.screen.shownOutput.includes(CLEAR_SCREEN, length));
     const cells = readCells(this.screen.emulator).map((row) => replaceText(row, this.#home, "~"));
     this.pictures.push({ scene, cells });
   }
@@ -105,20 +111,20 @@ export const playForks = async (size: Size, folder: string): Promise<readonly Pi
   const stage = new Stage(place, size);
   await using screen = stage.screen;
   await screen.shows(/rehearsal[\s\S]*in parallel:[\s\S]*\? help/);
-  stage.capture("first");
+  await stage.capture("first");
 
   // The last fork asks after the fourth: it reads a file first.
   const parts = ["find `greet` in src", "run `./test.sh`", "run `./lint.sh`", "run `npm install`"];
   screen.type(`in parallel:\n${parts.map((part) => `- ${part}\n`).join("")}- append \`Thanks.\` to README.md\r`);
   await screen.shows(/test\.sh` Bash[\s\S]*lint\.sh` Bash[\s\S]*\? run `npm[\s\S]*\? append[\s\S]*1 of 2/);
   if (size.rows >= 24) await screen.shows("2 running, 2 asking, 1 done");
-  stage.capture("forks");
+  await stage.capture("forks");
 
   screen.press("down", "end", "enter");
   await screen.shows(/\(asking\)[\s\S]*Enter opens/);
   screen.press("enter"); // opens its calls
   await screen.shows("+ Thanks.");
-  stage.capture("fork");
+  await stage.capture("fork");
   return await stage.leave();
 };
 
@@ -133,7 +139,7 @@ export const playConversation = async (size: Size, folder: string): Promise<read
   await screen.idle();
   screen.type("replace `Hello` with `Welcome` in src/greet.ts\r");
   await screen.shows("y once");
-  stage.capture("conversation");
+  await stage.capture("conversation");
   screen.press("ctrl+q", "y");
   await screen.shows((text) => !text.includes("Question"));
   await screen.idle();
@@ -147,7 +153,7 @@ export const playConversation = async (size: Size, folder: string): Promise<read
   await screen.shows("Enter open");
   screen.press("m");
   await screen.shows(/Merge into this checkout[\s\S]*README\.md/);
-  stage.capture("merge");
+  await stage.capture("merge");
   await stage.closePage();
   screen.press("escape");
   await screen.shows((text) => !text.includes("Enter open"));
@@ -155,6 +161,6 @@ export const playConversation = async (size: Size, folder: string): Promise<read
 
   screen.type("/cost\r");
   await screen.shows("This session");
-  stage.capture("cost");
+  await stage.capture("cost");
   return await stage.leave();
 };

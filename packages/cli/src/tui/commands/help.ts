@@ -1,9 +1,10 @@
 /** The help page: keys first, then commands by group.
+ *  Invariant: docs/terminal.md has the same keys, which a test checks.
  *  Elsewhere: the keys (../state: keys.ts), the commands (index.ts). */
 
 import type { SlashCommand } from "./command.ts";
 
-const KEYS: readonly (readonly [keys: string, what: string])[] = [
+export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["Enter", "send; while the agent works, the prompt is queued"],
   ["Shift-Enter, Ctrl-J", "new line"],
   ["Esc", "stop what runs; twice on an empty input: go back to an earlier prompt"],
