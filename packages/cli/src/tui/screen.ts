@@ -155,7 +155,11 @@ export class Screen {
     this.#isStarted = false;
     if (this.#reportsFocus) this.#tui.terminal.write(FOCUS_REPORTS_OFF);
     this.#setMouse(false);
-    this.#tui.stop();
+    try {
+      this.#tui.stop();
+    } catch {
+      // The window was closed: nothing is left to restore, and the session must still be closed.
+    }
   }
 
   /** Removes the input line and everything around it, so that the conversation is followed by what comes next. */

@@ -80,9 +80,13 @@ export class TerminalScreen implements TerminalUser, AsyncDisposable {
       });
     });
     this.#pty.onExit(({ exitCode, signal }) => {
-      this.#exitCode = signal ? 128 + signal : exitCode;
-      this.#ended.resolve(this.#exitCode);
-      this.#wake();
+      const code = signal ? 128 + signal : exitCode;
+      // What was written last is shown before anybody looks.
+      this.emulator.write("", () => {
+        this.#exitCode = code;
+        this.#ended.resolve(code);
+        this.#wake();
+      });
     });
   }
 

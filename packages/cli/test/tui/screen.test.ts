@@ -136,3 +136,18 @@ test("at the end the input line, the forks and the status line are gone, and the
     ["It is done."],
   );
 });
+
+test("a window that was closed does not keep the screen from stopping, nor the session from being closed", () => {
+  class ClosedWindow extends EmulatedTerminal {
+    override stop(): void {
+      throw new Error("setRawMode EIO"); // as Node does
+    }
+  }
+  const state = initialState({ cwd: "/w", columns: 60, rows: 20, now: 0 });
+  const screen = new Screen({
+    ...{ theme: "none", terminal: new ClosedWindow(60, 20), state: () => state },
+    ...{ onKey: () => true, onSubmit: () => undefined },
+  });
+  screen.start();
+  screen.finish();
+});
