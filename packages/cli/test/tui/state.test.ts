@@ -297,6 +297,23 @@ test("the selected fork has a mark and one highlight over the whole line", () =>
   assert.equal(rows[1]?.replace(SEQUENCES, "").slice(0, 15), "  ◌ part task-2");
 });
 
+test("a fork that ends stays selected as long as its row is shown", () => {
+  const keys = openKeys(forkStarted("task-1"), forkStarted("task-2"));
+  const end = (taskId: string): void => {
+    const usage = { plain: 0, read: 0, written: {}, output: 0 };
+    keys.does(eventOf({ type: "task_ended", taskId, end: "reported", turns: 1, usd: 0, usage }));
+  };
+  keys.press("down");
+  end("task-1");
+  assert.deepEqual([keys.state.focus, keys.state.selectedChild], ["strip", "task-1"]);
+  keys.press("end");
+  keys.press("enter");
+  assert.equal(keys.state.page?.kind === "conversation" && keys.state.page.agent, "task-2");
+  keys.press("escape");
+  end("task-2"); // the family becomes one line of the conversation
+  assert.deepEqual([keys.state.focus, keys.state.selectedChild], ["input", undefined]);
+});
+
 test("the keys of a question stand out, with brackets where there are no colours", () => {
   const keys = openKeys(
     eventOf({

@@ -28,6 +28,7 @@ import {
   type Step,
   stay,
 } from "./state.ts";
+import { stripRows } from "./strip-rows.ts";
 
 type Of<T extends RuntimeEvent["type"]> = Extract<RuntimeEvent, { readonly type: T }>;
 
@@ -338,7 +339,7 @@ const endChild = (state: State, event: Of<"task_ended">): Step => {
   }));
   const child = ended.children.get(event.taskId);
   if (!child) return stay(ended);
-  const selected = ended.selectedChild === child.id && !child.worktree ? forgetSelection(ended) : ended;
+  const selected = keepSelection(ended);
   const family = [...selected.children.values()].filter((one) => one.family === child.family);
   const isDone =
     family.every(({ state: now }) => now === "ended") && family.length >= (ended.families.get(child.family) ?? 1);
@@ -354,6 +355,13 @@ const endChild = (state: State, event: Of<"task_ended">): Step => {
   const families = new Map(selected.families);
   families.delete(child.family);
   return { state: dropOldConversations({ ...fold(selected, family), families }), effects };
+};
+
+/** A row stays selected as long as it is shown: somebody may be about to press a key for it. */
+const keepSelection = (state: State): State => {
+  const selected = state.children.get(state.selectedChild ?? "");
+  const isShownRow = stripRows(state).some(({ id }) => id === selected?.id);
+  return !selected || selected.worktree || isShownRow ? state : forgetSelection(state);
 };
 
 const forgetSelection = ({ selectedChild: _selected, ...state }: State): State => ({
