@@ -54,10 +54,17 @@ export const openSession = async (opening: OpenOptions, io: Io): Promise<OpenedS
       session,
       notices: noticesOf(opening),
       [Symbol.asyncDispose]: async () => {
-        await server?.stopAccepting();
-        await session.close();
-        await server?.[Symbol.asyncDispose]();
-        await rest[Symbol.asyncDispose]();
+        // Whatever fails, the rest is closed too: an engine that is left open keeps the process alive.
+        try {
+          await server?.stopAccepting();
+          await session.close();
+        } finally {
+          try {
+            await server?.[Symbol.asyncDispose]();
+          } finally {
+            await rest[Symbol.asyncDispose]();
+          }
+        }
       },
     };
   } catch (error) {

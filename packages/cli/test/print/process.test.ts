@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
+import { chmodSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/simulator";
@@ -201,4 +202,16 @@ test("the launcher starts the same process without keys around it, with its inpu
     [status, stderr, JSON.parse(rest)],
     [7, "", { pid: Number(first), key, other: "there", isSeen: false, argv: ["a b", "$HOME"], input: "given" }],
   );
+});
+
+const NO_KEY = { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" };
+
+test("a session whose journal is deleted while it runs fails, and its process ends", async () => {
+  await using ground = await openGround();
+  ground.put("lose.sh", "#!/bin/sh\nrm -rf ../home/.local\n");
+  chmodSync(ground.at("lose.sh"), 0o755);
+  ground.putHome(".prefork/settings.json", '{"permissions": {"allow": ["Bash(./lose.sh)"]}}');
+  const rehearsing = ground.start(["-p", "run `./lose.sh`"], { env: NO_KEY });
+  const { code, signal, err } = await rehearsing.ended;
+  assert.deepEqual([code, signal], [1, null], err);
 });

@@ -163,7 +163,7 @@ test("a day: a prompt, five forks with two questions, one opened and steered, a 
 
 test("the morning of that day works in tmux too", await needs("tmux"), async () => {
   using place = openPlace();
-  using screen = new TmuxScreen([], { cwd: place.work, env: place.env });
+  await using screen = new TmuxScreen([], { cwd: place.work, env: place.env });
   await spendMorning(screen, place.work);
 });
 

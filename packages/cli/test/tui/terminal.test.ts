@@ -80,6 +80,7 @@ test("the status line shows today's money and the user's own line, and a cache m
   screen.type("once more\r");
   await screen.shows((text) => (text.match(/Hello\./g) ?? []).length === 4);
   assert.equal(screen.all().match(/Cache miss/g)?.length, 1);
+  await screen.idle(); // otherwise the first key stops the agent
   screen.press("ctrl+c", "ctrl+c");
   assert.equal(await screen.ended, 0);
 });

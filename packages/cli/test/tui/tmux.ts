@@ -16,7 +16,15 @@ const NAMES: Readonly<Record<string, string>> = {
   ...{ enter: "Enter", escape: "Escape", tab: "Tab", up: "Up", down: "Down", end: "End", home: "Home" },
 };
 
-export class TmuxScreen implements TerminalUser, Disposable {
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+export class TmuxScreen implements TerminalUser, AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "t-"));
   readonly #env: NodeJS.ProcessEnv;
 
@@ -60,8 +68,15 @@ export class TmuxScreen implements TerminalUser, Disposable {
       else this.#tmux("send-keys", "-l", "--", part);
   }
 
-  [Symbol.dispose](): void {
+  /** As if the window was closed. Waits for the program to end. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const pid = Number(this.#tmux("display-message", "-p", "#{pane_pid}"));
     this.#tmux("kill-server");
+    const until = performance.now() + PATIENCE_MS;
+    while (isAlive(pid)) {
+      if (performance.now() > until) throw new Error(`prefork did not end when its window was closed: process ${pid}`);
+      await sleep(LOOK_MS);
+    }
     rmSync(this.#folder, { recursive: true, force: true });
   }
 }
