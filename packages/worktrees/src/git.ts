@@ -216,7 +216,9 @@ export class Git {
       clearTimeout(last);
       if (until?.aborted && killed) reject(until.reason);
       const why = size > maxBytes ? `it printed more than ${maxBytes >> 20} MiB` : killed && `killed by ${killed}`;
-      resolve({ code: code ?? 128, out: Buffer.concat(chunks), errorText: why ?? complaint });
+      // It may have ended before it could be killed; what it printed is not complete all the same.
+      const ended = size > maxBytes ? 128 : (code ?? 128);
+      resolve({ code: ended, out: Buffer.concat(chunks), errorText: why ?? complaint });
     });
     return promise;
   }
