@@ -1,5 +1,6 @@
 /** The input line: pi-tui's editor, with our border, and vi keys if the user wants them.
- *  Invariant: it owns the typed text and nothing else; what is typed is never lost by a change around it.
+ *  Invariant: it owns the typed text and nothing else; what is typed is never lost by a change around it. The editor draws its
+ *  text as it is, so nothing that could control the terminal gets into it, whether typed, pasted, recalled or put there.
  *  Elsewhere: which keys it gets (state: keys.ts), vi keys (vi-keys.ts, vi-layer.ts). */
 
 import {
@@ -97,8 +98,22 @@ export class InputLine extends Editor {
     this.tui.requestRender();
   }
 
-  #handleKey(data: string): void {
+  override setText(text: string): void {
+    super.setText(withoutControls(text));
+  }
+
+  override insertTextAtCursor(text: string): void {
+    super.insertTextAtCursor(withoutControls(text));
+  }
+
+  override addToHistory(text: string): void {
+    super.addToHistory(withoutControls(text));
+  }
+
+  #handleKey(given: string): void {
     const vi = this.#vi;
+    // The editor removes the other control characters of a paste itself, and needs them to know an encoded line feed.
+    const data = given.startsWith(PASTE_START) ? given.replace(LATE_CONTROLS, "") : given;
     if (vi && !(this.isShowingAutocomplete() && vi.mode === "insert")) {
       if (matchesKey(data, "escape")) {
         vi.escape();
@@ -131,6 +146,15 @@ export class InputLine extends Editor {
     return `${accent(shown)}${border("─".repeat(Math.max(0, width - visibleWidth(shown))))}`;
   }
 }
+
+/** Control characters above ASCII, and signs that reverse the direction of text. */
+const LATE_CONTROLS = /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+const withoutControls = (text: string): string =>
+  text
+    .replaceAll("\r\n", "\n")
+    .replace(/(?![\n\t])\p{Cc}/gu, "")
+    .replace(LATE_CONTROLS, "");
 
 /** A paste of one line that ends like the name of an image. */
 const isImagePath = (data: string): boolean =>

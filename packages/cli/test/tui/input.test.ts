@@ -189,3 +189,21 @@ test("a pasted path may be quoted, escaped or an address of a file", () => {
     ["/w/shot.png", "/a b/c.JPG", "/a b/c.jpeg", "/a b/c.webp", undefined, undefined, undefined],
   );
 });
+
+test("no text that comes to the input line can control the terminal", () => {
+  const hostile = `a${ESC}]0;title\u0007b\u009b2Jc\u202ed\ne`;
+  const ways: Readonly<Record<string, (input: Screen["input"]) => void>> = {
+    "put there": (input) => input.setText(hostile),
+    inserted: (input) => input.insertTextAtCursor(hostile),
+    pasted: (input) => input.handleInput(`${ESC}[200~${hostile}${ESC}[201~`),
+    "from the history": (input) => {
+      input.addToHistory(hostile);
+      input.handleInput(`${ESC}[A`);
+    },
+  };
+  for (const [way, come] of Object.entries(ways)) {
+    const input = openInput("default");
+    come(input);
+    assert.deepEqual([way, input.getText()], [way, "a]0;titleb2Jcd\ne"]);
+  }
+});
